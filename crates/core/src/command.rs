@@ -1,0 +1,129 @@
+//! The shape of every rule: name what you read, decide, or refuse.
+
+use crate::changes::Changes;
+use crate::definition::{self, Definitions};
+use crate::id::{Ids, JobId};
+use crate::name::{OrgId, WorkerId};
+use crate::rng::Rng;
+use crate::time::Micros;
+use crate::timer;
+use crate::world::View;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A value that can be decided. Sync and pure: it may be decided several times (after a
+/// deadlock, or alone after its group failed) and must come to the same end each time.
+pub trait Command: Send + Sync + 'static {
+    type Out: Clone + Send + 'static;
+    type No: Refusal;
+
+    fn org(&self) -> &OrgId;
+
+    /// The keys this command must see, as far as they are known before seeing anything.
+    fn reads(&self) -> Reads;
+
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Self::Out, Self::No>;
+}
+
+/// A typed reason to do nothing. The code is stable and explained in `docs/errors.md`.
+pub trait Refusal: std::error::Error + Clone + Send + 'static {
+    fn code(&self) -> &'static str;
+}
+
+/// A command that is never refused has this as its refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Never {}
+
+impl Refusal for Never {
+    fn code(&self) -> &'static str {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub enum Decision<T, E> {
+    /// Do this, all of it or nothing.
+    Done(T, Changes),
+    /// Write nothing.
+    Refused(E),
+    /// Cannot tell yet: load these as well and ask again.
+    Need(Reads),
+}
+
+/// What surrounds a decision: everything that is not a row.
+pub struct Ctx<'a> {
+    pub now: Micros,
+    pub actor: &'a Actor,
+    pub defs: &'a Definitions,
+    pub ids: &'a mut Ids,
+    pub rng: &'a mut Rng,
+}
+
+/// Who asked; recorded in the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// Somebody over HTTP.
+    Api,
+    /// The engine on its own account: timers, recovery, sealing.
+    Engine,
+    /// The holder of a lease.
+    Worker(WorkerId),
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Api => f.write_str("api"),
+            Self::Engine => f.write_str("engine"),
+            Self::Worker(id) => write!(f, "worker:{id}"),
+        }
+    }
+}
+
+/// Keys to load and lock, of one org.
+///
+/// The fields stand in the one total lock order: a commit locks definitions, then jobs, then
+/// the seal head, each in key order. Timers have no lock of their own: a timer is only ever
+/// touched under the lock of its subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    pub definitions: BTreeSet<definition::Key>,
+    pub jobs: BTreeSet<JobId>,
+    pub seal: bool,
+    pub timers: BTreeSet<timer::Key>,
+}
+
+impl Reads {
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    pub fn job(id: JobId) -> Self {
+        Self::jobs([id])
+    }
+
+    pub fn jobs(ids: impl IntoIterator<Item = JobId>) -> Self {
+        Self { jobs: ids.into_iter().collect(), ..Self::default() }
+    }
+
+    pub fn definition(key: definition::Key) -> Self {
+        Self { definitions: BTreeSet::from([key]), ..Self::default() }
+    }
+
+    pub fn seal() -> Self {
+        Self { seal: true, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn and_timer(mut self, key: timer::Key) -> Self {
+        self.timers.insert(key);
+        self
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.definitions.extend(other.definitions);
+        self.jobs.extend(other.jobs);
+        self.seal |= other.seal;
+        self.timers.extend(other.timers);
+    }
+}

@@ -1,0 +1,125 @@
+//! A world of one job for the tests of its commands: decides and applies as a commit does.
+
+use super::claim::claim;
+use super::enqueue::Enqueue;
+use super::settle::{Outcome, Settle, Settled};
+use super::{BACKGROUND, Job};
+use crate::canon::Json;
+use crate::command::{Actor, Command, Ctx, Decision};
+use crate::definition::{Definitions, JobType};
+use crate::id::{Ids, JobId, Seed};
+use crate::name::{OrgId, WorkerId};
+use crate::rng::Rng;
+use crate::time::{Micros, Span};
+use crate::world::World;
+use serde_json::json;
+
+pub const NOW: Micros = Micros(1_800_000_000_000_000);
+pub const LEASE: Span = Span::secs(30);
+
+pub fn worker() -> WorkerId {
+    "node_1".parse().unwrap()
+}
+
+pub fn done() -> Outcome {
+    Outcome::Done(Json::of(&json!({ "ok": true })))
+}
+
+pub fn enqueue() -> Enqueue {
+    Enqueue {
+        org: OrgId::default(),
+        project: "p1".parse().unwrap(),
+        kind: "echo".parse().unwrap(),
+        payload: Json::of(&json!({ "text": "secret-payload" })),
+        priority: None,
+        source_session: None,
+        not_before: None,
+        deadline: None,
+    }
+}
+
+pub struct BenchTop {
+    pub world: World,
+    pub now: Micros,
+    seed: u64,
+    last: Option<JobId>,
+}
+
+impl BenchTop {
+    pub fn new() -> Self {
+        Self { world: World::default(), now: NOW, seed: 0, last: None }
+    }
+
+    fn decide<C: Command>(&mut self, c: &C) -> Result<C::Out, C::No> {
+        let defs = Definitions::of([JobType {
+            name: "echo".parse().unwrap(),
+            version: 1,
+            summary: String::new(),
+            priority: BACKGROUND,
+            max_attempts: 3,
+            lease: LEASE,
+        }]);
+        let reads = c.reads();
+        for id in reads.jobs {
+            self.world.load_job(c.org(), id, None);
+        }
+        for key in reads.timers {
+            self.world.load_timer(c.org(), key, None);
+        }
+        self.seed += 1;
+        let seed = Seed { high: self.seed, low: 9, at: self.now };
+        let (mut ids, mut rng) = (Ids::new(seed), Rng::new(self.seed));
+        let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &defs, ids: &mut ids, rng: &mut rng };
+        let decision = c.decide(&self.world.view(c.org()), &mut cx);
+        match decision {
+            Decision::Done(out, changes) => {
+                self.world.apply(c.org(), &Actor::Api, self.now, changes);
+                Ok(out)
+            }
+            Decision::Refused(no) => Err(no),
+            Decision::Need(reads) => panic!("needs {reads:?}"),
+        }
+    }
+
+    pub fn done<C: Command>(&mut self, c: &C) -> C::Out {
+        self.decide(c).unwrap_or_else(|no| panic!("refused: {no}"))
+    }
+
+    pub fn refuse<C: Command>(&mut self, c: &C) -> C::No {
+        self.decide(c).err().unwrap_or_else(|| panic!("should have been refused"))
+    }
+
+    pub fn enqueue(&mut self) -> Job {
+        let job = self.done(&enqueue()).job;
+        self.last = Some(job.id);
+        job
+    }
+
+    /// The job that was enqueued last, as it stands.
+    pub fn only(&self) -> Job {
+        let writes = self.world.job_writes().map(|w| match w {
+            crate::world::JobWrite::Insert(job, ..) => job.clone(),
+            other => panic!("{other:?}"),
+        });
+        let all = writes.collect::<Vec<_>>();
+        all.iter().find(|j| Some(j.id) == self.last).or_else(|| all.last()).unwrap().clone()
+    }
+
+    pub fn claim(&mut self) -> Job {
+        let (job, changes) = claim(&self.only(), &worker(), LEASE, self.now).expect("claimable");
+        self.world.apply(&job.org, &Actor::Worker(worker()), self.now, changes);
+        job
+    }
+
+    pub fn settle(&mut self, job: &Job, outcome: Outcome) -> Settled {
+        self.done(&Settle { fence: job.fence().unwrap(), outcome })
+    }
+
+    pub fn kinds(&self) -> Vec<&str> {
+        self.world.events().iter().map(|e| e.kind.as_str()).collect()
+    }
+
+    pub fn texts(&self) -> String {
+        self.world.events().iter().map(|e| e.data.as_str()).collect()
+    }
+}

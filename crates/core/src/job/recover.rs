@@ -1,0 +1,128 @@
+//! Taking a job back from a worker that is gone.
+
+use super::{Change, Failure, Fence, Pause, Status, settle};
+use crate::changes::Changes;
+use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::name::OrgId;
+use crate::world::View;
+use serde_json::json;
+
+#[derive(Clone, Debug)]
+pub struct Recover {
+    pub fence: Fence,
+    pub why: Why,
+}
+
+/// How we know that the worker is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its lease ran out; checked again against the time of the commit.
+    LeaseExpired,
+    /// The process that held it is dead: its data directory is ours.
+    NodeGone,
+}
+
+impl Why {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeaseExpired => "lease_expired",
+            Self::NodeGone => "node_gone",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovered {
+    Requeued,
+    /// No attempts were left.
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecoverError {
+    #[error("the lease changed hands, was extended or has ended since it was looked at")]
+    Gone,
+}
+
+impl Refusal for RecoverError {
+    fn code(&self) -> &'static str {
+        "lease_gone"
+    }
+}
+
+impl Command for Recover {
+    type Out = Recovered;
+    type No = RecoverError;
+
+    fn org(&self) -> &OrgId {
+        &self.fence.org
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::job(self.fence.job)
+    }
+
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Recovered, RecoverError> {
+        let Some(job) = view.job(self.fence.job).filter(|job| job.held_by(&self.fence)) else {
+            return Decision::Refused(RecoverError::Gone);
+        };
+        let alive = job.status.lease().is_some_and(|lease| lease.until > cx.now);
+        if self.why == Why::LeaseExpired && alive {
+            return Decision::Refused(RecoverError::Gone);
+        }
+        if job.attempts >= job.max_attempts {
+            let message = format!("the worker was lost in attempt {} of {}", job.attempts, job.max_attempts);
+            return match settle::fail_outside(job, cx.now, Failure::new("recovery_attempts_exhausted", &message)) {
+                Ok(changes) => Decision::Done(Recovered::Failed, changes),
+                Err(_) => Decision::Refused(RecoverError::Gone),
+            };
+        }
+        match job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(cx.now) }) {
+            Ok(next) => {
+                let data = json!({ "reason": self.why.as_str(), "token": job.token, "worker": self.fence.worker });
+                let event = next.event("job.recovered", data);
+                Decision::Done(Recovered::Requeued, Changes::none().event(event).job(Change::Put(next)))
+            }
+            Err(_) => Decision::Refused(RecoverError::Gone),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::bench_top::{BenchTop, LEASE, NOW, done};
+    use crate::job::{State, settle::Settle};
+    use crate::time::Span;
+
+    #[test]
+    fn an_expired_lease_is_taken_back_and_the_late_worker_is_fenced() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        let job = top.claim();
+        let fence = job.fence().unwrap();
+        let expired = Recover { fence: fence.clone(), why: Why::LeaseExpired };
+        assert_eq!(top.refuse(&expired).code(), "lease_gone", "still alive");
+        top.now = NOW.plus(LEASE);
+        assert_eq!(top.done(&expired), Recovered::Requeued);
+        assert_eq!(top.refuse(&expired), RecoverError::Gone, "only once");
+        assert_eq!(top.refuse(&Settle { fence, outcome: done() }).code(), "lease_lost");
+        assert_eq!(top.claim().attempts, 2);
+    }
+
+    #[test]
+    fn a_dead_nodes_job_is_taken_back_before_its_lease_ends_until_attempts_run_out() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        for attempt in 1..=3 {
+            let job = top.claim();
+            assert_eq!(job.attempts, attempt);
+            let gone = Recover { fence: job.fence().unwrap(), why: Why::NodeGone };
+            let expected = if attempt == 3 { Recovered::Failed } else { Recovered::Requeued };
+            assert_eq!(top.done(&gone), expected);
+            top.now = top.now.plus(Span::secs(1));
+        }
+        assert_eq!(top.only().status.state(), State::Failed);
+        assert!(top.texts().contains("recovery_attempts_exhausted"));
+    }
+}
