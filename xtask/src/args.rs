@@ -41,10 +41,7 @@ pub enum Command {
     Soak(SoakOptions),
     Sim(Vec<OsString>),
     Bench(Vec<OsString>),
-    WithPostgres {
-        program: OsString,
-        args: Vec<OsString>,
-    },
+    WithPostgres { program: OsString, args: Vec<OsString> },
     Guard,
 }
 
@@ -64,10 +61,7 @@ impl Default for SoakOptions {
     fn default() -> Self {
         const KILLS: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
         const SEEDS: NonZeroU32 = NonZeroU32::new(20_000).expect("not zero");
-        Self {
-            kills: KILLS,
-            seeds: SEEDS,
-        }
+        Self { kills: KILLS, seeds: SEEDS }
     }
 }
 
@@ -75,14 +69,8 @@ impl Default for SoakOptions {
 pub enum UsageError {
     NoCommand,
     UnknownCommand(OsString),
-    UnknownArgument {
-        command: &'static str,
-        argument: OsString,
-    },
-    NotACount {
-        option: &'static str,
-        value: Option<OsString>,
-    },
+    UnknownArgument { command: &'static str, argument: OsString },
+    NotACount { option: &'static str, value: Option<OsString> },
     NoProgram,
 }
 
@@ -111,7 +99,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Usage
     let name = words.next().ok_or(UsageError::NoCommand)?;
     let rest: Vec<OsString> = words.collect();
     // `sim` and `bench` have help of their own; the other commands share this one.
-    let wants_help = rest.first().is_some_and(|word| is_help(word));
+    let wants_help = rest.first().is_some_and(is_help);
     match name.to_str() {
         Some("help" | "--help" | "-h") => Ok(Command::Help),
         Some("sim") => Ok(Command::Sim(rest)),
@@ -137,10 +125,7 @@ fn test(words: Vec<OsString>) -> Result<Command, UsageError> {
             Some("--fast") => options.fast = true,
             Some("--") => options.nextest_args = words.by_ref().collect(),
             _ => {
-                return Err(UsageError::UnknownArgument {
-                    command: "test",
-                    argument: word,
-                });
+                return Err(UsageError::UnknownArgument { command: "test", argument: word });
             }
         }
     }
@@ -155,10 +140,7 @@ fn soak(words: Vec<OsString>) -> Result<Command, UsageError> {
             Some("--kills") => options.kills = count("--kills", words.next())?,
             Some("--seeds") => options.seeds = count("--seeds", words.next())?,
             _ => {
-                return Err(UsageError::UnknownArgument {
-                    command: "soak",
-                    argument: word,
-                });
+                return Err(UsageError::UnknownArgument { command: "soak", argument: word });
             }
         }
     }
@@ -178,15 +160,9 @@ fn with_postgres(words: Vec<OsString>) -> Result<Command, UsageError> {
     match words.next() {
         Some(word) if word == "--" => {
             let program = words.next().ok_or(UsageError::NoProgram)?;
-            Ok(Command::WithPostgres {
-                program,
-                args: words.collect(),
-            })
+            Ok(Command::WithPostgres { program, args: words.collect() })
         }
-        Some(word) => Err(UsageError::UnknownArgument {
-            command: "with-postgres",
-            argument: word,
-        }),
+        Some(word) => Err(UsageError::UnknownArgument { command: "with-postgres", argument: word }),
         None => Err(UsageError::NoProgram),
     }
 }
@@ -218,28 +194,16 @@ mod tests {
         check("test", Command::Test(TestOptions::default()));
         check(
             "test --fast -- -E test(x) --fast",
-            Command::Test(TestOptions {
-                fast: true,
-                nextest_args: words("-E test(x) --fast"),
-            }),
+            Command::Test(TestOptions { fast: true, nextest_args: words("-E test(x) --fast") }),
         );
         check("soak", Command::Soak(SoakOptions::default()));
         check(
             "soak --seeds 7 --kills 3",
-            Command::Soak(SoakOptions {
-                kills: NonZeroU32::new(3).unwrap(),
-                seeds: NonZeroU32::new(7).unwrap(),
-            }),
+            Command::Soak(SoakOptions { kills: NonZeroU32::new(3).unwrap(), seeds: NonZeroU32::new(7).unwrap() }),
         );
         check("sim --seed 4 --help", Command::Sim(words("--seed 4 --help")));
         check("bench --help", Command::Bench(words("--help")));
-        check(
-            "with-postgres -- psql -- -c",
-            Command::WithPostgres {
-                program: "psql".into(),
-                args: words("-- -c"),
-            },
-        );
+        check("with-postgres -- psql -- -c", Command::WithPostgres { program: "psql".into(), args: words("-- -c") });
     }
 
     #[test]

@@ -41,15 +41,12 @@ impl Guard {
             .spawn()
             .context("could not start the guard process")?;
         let pipe = child.stdin.take().context("the guard has no pipe")?;
-        Ok(Self {
-            link: Some((child, pipe)),
-        })
+        Ok(Self { link: Some((child, pipe)) })
     }
 
     /// Watches what was just started. If nobody can watch it, it is stopped at once.
     pub fn watch(&mut self, target: Target, signal: Signal) -> Result<()> {
-        self.tell(&Line::Add(Duty::Stop { target, signal }))
-            .inspect_err(|_| target.stop(signal, GRACE))
+        self.tell(&Line::Add(Duty::Stop { target, signal })).inspect_err(|_| target.stop(signal, GRACE))
     }
 
     /// `target` has ended; its id may soon belong to a stranger.
@@ -63,7 +60,7 @@ impl Guard {
 
     fn tell(&mut self, line: &Line) -> Result<()> {
         match &mut self.link {
-            Some((_, pipe)) => writeln!(pipe, "{line}").context("the guard process is gone"),
+            Some((_, pipe)) => pipe.write_all(format!("{line}\n").as_bytes()).context("the guard process is gone"),
             None => Ok(()),
         }
     }
@@ -88,17 +85,7 @@ impl Drop for Guard {
 
 /// The guard's end: the whole life of the second process.
 pub fn serve() -> ExitCode {
-    let mut duties = Vec::new();
-    for line in io::stdin().lock().lines().map_while(Result::ok) {
-        match line.parse() {
-            Ok(Line::Add(duty)) => duties.push(duty),
-            Ok(Line::Forget(ended)) => duties.retain(
-                |duty| !matches!(duty, Duty::Stop { target, .. } if *target == ended),
-            ),
-            // A line cut short by the owner's death; what came before still counts.
-            Err(()) => break,
-        }
-    }
+    let duties = remaining_duties(io::stdin().lock());
     let mut code = ExitCode::SUCCESS;
     for duty in duties.iter().rev() {
         if let Err(error) = duty.carry_out() {
@@ -107,6 +94,24 @@ pub fn serve() -> ExitCode {
         }
     }
     code
+}
+
+fn remaining_duties(mut input: impl BufRead) -> Vec<Duty> {
+    let mut duties = Vec::new();
+    let mut text = String::new();
+    while input.read_line(&mut text).is_ok() {
+        // A line without its end was cut short by the owner's death: half a path must never be
+        // removed. What came before still counts.
+        let Some(Ok(line)) = text.strip_suffix('\n').map(str::parse) else {
+            break;
+        };
+        match line {
+            Line::Add(duty) => duties.push(duty),
+            Line::Forget(ended) => duties.retain(|duty| !matches!(duty, Duty::Stop { target, .. } if *target == ended)),
+        }
+        text.clear();
+    }
+    duties
 }
 
 #[derive(Debug, PartialEq)]
@@ -175,10 +180,7 @@ impl FromStr for Line {
         match verb {
             "stop" => {
                 let (signal, target) = rest.split_once(' ').ok_or(())?;
-                Ok(Self::Add(Duty::Stop {
-                    target: target.parse()?,
-                    signal: signal.parse()?,
-                }))
+                Ok(Self::Add(Duty::Stop { target: target.parse()?, signal: signal.parse()? }))
             }
             "remove" => Ok(Self::Add(Duty::Remove(rest.into()))),
             "forget" => Ok(Self::Forget(rest.parse()?)),
@@ -195,20 +197,21 @@ mod tests {
     fn every_line_survives_the_pipe() {
         let target = Target::Group(12);
         for line in [
-            Line::Add(Duty::Stop {
-                target: Target::Process(3),
-                signal: Signal::Quit,
-            }),
-            Line::Add(Duty::Stop {
-                target,
-                signal: Signal::Term,
-            }),
+            Line::Add(Duty::Stop { target: Target::Process(3), signal: Signal::Quit }),
+            Line::Add(Duty::Stop { target, signal: Signal::Term }),
             Line::Add(Duty::Remove("/var/tmp/with a space".into())),
             Line::Forget(target),
         ] {
             assert_eq!(line.to_string().parse(), Ok(line));
         }
         assert_eq!("stop TERM gro".parse::<Line>(), Err(()));
+    }
+
+    #[test]
+    fn what_was_forgotten_or_cut_short_is_no_duty() {
+        let input = "remove /a\nstop TERM group 1\nstop QUIT group 2\nforget group 1\nremove /v";
+        let expected = [Duty::Remove("/a".into()), Duty::Stop { target: Target::Group(2), signal: Signal::Quit }];
+        assert_eq!(remaining_duties(input.as_bytes()), expected);
     }
 
     #[test]

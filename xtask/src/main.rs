@@ -12,10 +12,7 @@
     clippy::print_stderr,
     reason = "talking to the developer's terminal is this program's job"
 )]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "watches real processes in real time; nothing here is simulated"
-)]
+#![allow(clippy::disallowed_methods, reason = "watches real processes in real time; nothing here is simulated")]
 
 mod args;
 mod cargo;

@@ -41,9 +41,7 @@ impl Target {
     pub fn is_alive(self) -> bool {
         match self {
             Self::Process(id) => stat(id).is_some_and(|stat| stat.is_running),
-            Self::Group(id) => all_processes()
-                .filter_map(stat)
-                .any(|stat| stat.is_running && stat.group == id),
+            Self::Group(id) => all_processes().filter_map(stat).any(|stat| stat.is_running && stat.group == id),
         }
     }
 
@@ -75,17 +73,33 @@ impl Target {
     }
 }
 
-/// Tells a process from a later one with the same id, and from one in another container.
-/// `None` when there is no such process.
-pub fn identity(id: u32) -> Option<String> {
-    let started = stat(id)?.started_ticks;
-    let namespace = fs::read_link(format!("/proc/{id}/ns/pid")).ok()?;
-    let namespace: String = namespace
-        .to_string_lossy()
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    Some(format!("{namespace}-{id}-{started}"))
+/// A name for a process that no other gets: not a later one with the same id, and not one in
+/// another container that shares our files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    namespace: String,
+    id: u32,
+    started_ticks: u64,
+}
+
+impl Identity {
+    /// `None` when there is no such process.
+    pub fn of(id: u32) -> Option<Self> {
+        // "pid:[4026531836]". Whatever process we can see is in our namespace.
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        let digits = |c: &char| c.is_ascii_digit();
+        Some(Self {
+            namespace: namespace.to_str()?.chars().filter(digits).collect(),
+            id,
+            started_ticks: stat(id)?.started_ticks,
+        })
+    }
+
+    /// False where we cannot tell, which is in any other container.
+    pub fn is_gone(&self) -> bool {
+        let own = Self::of(std::process::id());
+        own.is_some_and(|own| own.namespace == self.namespace) && Self::of(self.id) != Some(self.clone())
+    }
 }
 
 struct Stat {
@@ -111,10 +125,27 @@ fn parse_stat(line: &str) -> Option<Stat> {
 }
 
 fn all_processes() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+impl Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.namespace, self.id, self.started_ticks)
+    }
+}
+
+impl FromStr for Identity {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.splitn(3, '-');
+        let mut next = || parts.next().ok_or(());
+        Ok(Self {
+            namespace: next()?.to_owned(),
+            id: next()?.parse().map_err(drop)?,
+            started_ticks: next()?.parse().map_err(drop)?,
+        })
+    }
 }
 
 impl Display for Target {
@@ -176,11 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_keeps_its_identity_and_a_missing_one_has_none() {
-        let own = std::process::id();
-        assert!(Target::Process(own).is_alive());
-        assert!(identity(own).is_some());
-        assert_eq!(identity(own), identity(own));
-        assert_eq!(identity(u32::MAX), None);
+    fn only_a_process_of_ours_that_ended_is_gone() {
+        let own = Identity::of(std::process::id()).unwrap();
+        assert_eq!(own.to_string().parse(), Ok(own.clone()));
+        assert!(!own.is_gone());
+        let earlier = Identity { started_ticks: own.started_ticks - 1, ..own.clone() };
+        assert!(earlier.is_gone());
+        let elsewhere = Identity { namespace: "1".into(), ..earlier };
+        assert!(!elsewhere.is_gone());
+        assert_eq!(Identity::of(u32::MAX), None);
     }
 }

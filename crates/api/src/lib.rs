@@ -1,1 +1,34 @@
+//! What is said: HTTP.
+//!
+//! A request passes, from outside in: [`serve()`] (connections and their limits), [`envelope`]
+//! (request id, panics, headers, metrics), [`guard`] (who may ask at all), and then its handler,
+//! named after its domain word.
+//!
+//! Invariants
+//! - Every error is `application/problem+json` with a code from the one table in [`problem`].
+//! - What a request asks to be done is one command, committed before it is answered.
+//! - Nothing here waits without a limit that has a name ([`limits`]).
+//!
+//! Elsewhere: the shapes of bodies (`baton-wire`), every rule (`baton-core`).
 
+mod app;
+mod audit;
+mod body;
+mod docs;
+mod envelope;
+mod event;
+mod guard;
+mod health;
+mod idempotency;
+mod job;
+pub mod limits;
+pub mod metrics;
+pub mod problem;
+mod query;
+mod router;
+mod serve;
+mod wait;
+
+pub use app::App;
+pub use router::router;
+pub use serve::serve;

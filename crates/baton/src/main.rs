@@ -1,1 +1,63 @@
-fn main() {}
+//! Baton: runs fleets of AI agents durably. This is the binary: configuration, wiring, and the
+//! commands that talk to a running server.
+
+mod address;
+mod args;
+mod audit;
+mod banner;
+mod client;
+mod config;
+mod events;
+mod fault;
+mod jobs;
+mod log;
+mod moment;
+mod paint;
+mod print;
+mod server;
+mod signals;
+mod version;
+
+use args::{Cli, Command};
+use clap::Parser as _;
+use fault::{Exit, Fault};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let json = cli.command.json();
+    match run(cli.command) {
+        Ok(()) => Exit::Ok.into(),
+        Err(fault) => {
+            fault.report(json);
+            fault.exit().into()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Fault> {
+    match command {
+        Command::Up(args) => server::run(server::Mode::Up, &args.settings),
+        Command::Serve(args) => server::run(server::Mode::Serve { start_empty: args.start_empty }, &args.settings),
+        Command::Jobs(args) => client::block_on(jobs::run(args)),
+        Command::Events(args) => client::block_on(events::run(args)),
+        Command::Audit(args) => audit::run(args),
+        Command::Version(args) => version::run(args),
+    }
+}
+
+/// Asking for help is not an error; everything else that does not parse is.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked = !error.use_stderr();
+    if !asked && std::env::args_os().any(|arg| arg == "--json") {
+        let fault = Fault::usage(error.render().to_string().trim_end());
+        fault.report(true);
+        return fault.exit().into();
+    }
+    // Nobody is left to tell if the terminal is gone.
+    let _ = error.print();
+    if asked { Exit::Ok.into() } else { Exit::Usage.into() }
+}

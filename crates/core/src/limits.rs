@@ -13,10 +13,12 @@ pub const JOBS_PER_COMMAND: usize = 1_000;
 /// A job can be scheduled, or given a deadline, this far ahead.
 pub const AHEAD: crate::time::Span = crate::time::Span::secs(366 * 24 * 60 * 60);
 
-/// Cuts a message to a length in characters, never inside one.
+/// Cuts a message to a length in characters, never inside one. NUL, which PostgreSQL cannot
+/// store, is shown as its picture.
 pub fn cut(text: &str, chars: usize) -> String {
+    let text = text.replace('\0', "\u{2400}");
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text,
     }
 }

@@ -1,1 +1,34 @@
+//! What happens: the worker pool, leases, timers, recovery and sealing. The only crate that
+//! owns time and tasks.
+//!
+//! The engine acts on what was committed and feeds the outcome back as the next command. It
+//! holds no truth: killed anywhere, the next start goes on from what the store says.
+//!
+//! Invariants
+//! - Nothing acts on an uncommitted decision.
+//! - A handler whose lease is lost is stopped, and what it says later is discarded by its fence.
+//! - Every loop has a poll behind its signal: a lost wake-up costs a moment, nothing else.
+//!
+//! Elsewhere: every rule (`baton-core`), committing (`baton-store`).
 
+mod beater;
+pub mod builtin;
+mod clock;
+mod engine;
+mod entropy;
+mod held;
+pub mod node;
+mod options;
+mod pool;
+mod purger;
+mod recovery;
+pub mod registry;
+mod sealer;
+mod sweeper;
+mod timers;
+
+pub use clock::SystemClock;
+pub use engine::{Engine, NotReady, StartError};
+pub use entropy::OsEntropy;
+pub use options::Options;
+pub use registry::{Handler, JobCx, Outcome, Registry};

@@ -1,1 +1,38 @@
+//! What is remembered: the only crate that knows SQL.
+//!
+//! A [`Store`] commits commands. Waiting commands are taken together: what they read is loaded
+//! under lock in one total order, they are decided one after another over that working set, the
+//! merged changes are written as multi-row statements, and one commit makes them durable. All
+//! or nothing per command; one fsync for many.
+//!
+//! Invariants
+//! - Nobody hears an answer, not even a refusal, before the commit it depends on.
+//! - One bad member never spoils its neighbours: a group that fails is run again one by one.
+//! - A commit whose answer was lost is asked after, never blindly repeated.
+//!
+//! Elsewhere: every rule (`baton-core`), who claims and fires and when (`baton-engine`).
 
+mod cursor;
+mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
+mod group;
+mod migrate;
+mod open;
+mod phase;
+mod ports;
+mod postgres;
+mod records;
+mod signals;
+mod sqlite;
+mod store;
+
+pub use cursor::{BadCursor, Cursor};
+pub use error::{CommitError, OpenError, StoreError};
+pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
+pub use open::{Backend, Corrupt, OpenOptions};
+pub use ports::{Clock, Entropy};
+pub use records::{Depth, EventRow, Filter, JobRecord, ListJobs, Page};
+#[cfg(feature = "faults")]
+pub use sqlite::{Db as SqliteDb, Disk};
+pub use store::{Store, Unsealed};

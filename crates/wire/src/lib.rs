@@ -1,1 +1,33 @@
+//! The public words: what goes over the wire, as the API says it and the CLI reads it.
+//!
+//! Shapes only. Field names are a promise: they change by addition, never by renaming.
+//!
+//! Elsewhere: what the words mean (`baton-core`), routes and status codes (`baton-api`).
 
+mod audit;
+mod event;
+pub mod header;
+mod job;
+mod problem;
+mod time;
+
+pub use audit::{Audit, Violation};
+pub use event::{Event, EventList, TAIL};
+pub use job::{Job, JobList, JobState, Left, NewJob, Priority, RunningContext};
+pub use problem::Problem;
+pub use time::{BadTime, Time};
+
+/// A JSON object.
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Pages and waits that the API accepts.
+pub mod limit {
+    /// Jobs in one page.
+    pub const JOBS: usize = 200;
+    pub const JOBS_DEFAULT: usize = 50;
+    /// Events in one page.
+    pub const EVENTS: usize = 1_000;
+    pub const EVENTS_DEFAULT: usize = 100;
+    /// How long a reader may ask to wait for the next event.
+    pub const WAIT_MS: u64 = 30_000;
+}

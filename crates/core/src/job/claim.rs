@@ -22,7 +22,7 @@ pub fn claim(job: &Job, worker: &WorkerId, lease: Span, now: Micros) -> Option<(
     let mut next = job.moved(Status::Executing { lease }).ok()?;
     next.token += 1;
     next.attempts += u32::from(!resumed);
-    next.started_at = job.started_at.or(Some(now));
+    next.started_at = job.started_at.or(Some(now.max(job.head.at)));
     let kind = if resumed { "job.resumed" } else { "job.started" };
     let event = next.event(kind, json!({ "from": from.as_str(), "token": next.token, "worker": worker }));
     let changes = Changes::none().event(event).job(Change::Put(next.clone()));

@@ -29,7 +29,7 @@ use crate::timer;
 use serde_json::{Value, json};
 use std::fmt;
 
-pub use state::{End, Move, State};
+pub use state::{End, Face, Move, State};
 
 /// Jobs that a person waits for.
 pub const INTERACTIVE: i32 = 100;
@@ -95,6 +95,14 @@ impl Status {
             Self::Executing { .. } => State::Executing,
             Self::AwaitingTool { .. } => State::AwaitingTool,
             Self::Ended { how, .. } => how.state(),
+        }
+    }
+
+    /// How the orchestrator routes name it.
+    pub const fn face(&self) -> Face {
+        match self {
+            Self::AwaitingTool { pause, .. } => Face::of(State::AwaitingTool, Some(*pause)),
+            other => Face::of(other.state(), None),
         }
     }
 
@@ -236,6 +244,8 @@ impl Job {
         kind: &'static str,
         more: Value,
     ) -> Result<crate::Changes, state::IllegalMove> {
+        // A clock may have jumped back since the last event; a subject's own time does not.
+        let at = at.max(self.head.at).max(self.created_at);
         let job = self.moved(Status::Ended { how, at })?;
         let mut changes = crate::Changes::none().event(job.event(kind, more));
         if job.has_deadline {

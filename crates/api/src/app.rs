@@ -1,0 +1,88 @@
+//! What every handler has at hand.
+
+use crate::limits;
+use crate::metrics::Recorder;
+use baton_core::OrgId;
+use baton_core::seal::Key;
+use baton_engine::Engine;
+use baton_store::{Entropy, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Semaphore, watch};
+
+/// Cheap to clone; all clones are the same app.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+struct Parts {
+    engine: Engine,
+    org: OrgId,
+    seal_key: Option<Key>,
+    recorder: Recorder,
+    /// Tells this process's request ids from another's.
+    mark: u32,
+    requests: AtomicU64,
+    stopping: watch::Sender<bool>,
+    audits: Semaphore,
+}
+
+impl App {
+    /// `seal_key` lets an audit verify the MACs of seals as well.
+    pub fn new(engine: Engine, seal_key: Option<Key>, entropy: &dyn Entropy) -> Self {
+        Self(Arc::new(Parts {
+            engine,
+            org: OrgId::default(),
+            seal_key,
+            recorder: crate::metrics::install(),
+            mark: (entropy.words().0 >> 32) as u32,
+            requests: AtomicU64::new(0),
+            stopping: watch::Sender::new(false),
+            audits: Semaphore::new(limits::AUDITS),
+        }))
+    }
+
+    /// Ends waits and tells probes to look elsewhere. Requests that are under way go on.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
+    /// Resolves when the app is told to stop.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.0.stopping.subscribe();
+        // The sender lives in this app, so this cannot end any other way.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.0.engine.store()
+    }
+
+    /// The org of whoever asks: the only one, until there are keys to tell tenants apart.
+    pub(crate) fn org(&self) -> &OrgId {
+        &self.0.org
+    }
+
+    pub(crate) fn seal_key(&self) -> Option<Key> {
+        self.0.seal_key.clone()
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.0.recorder
+    }
+
+    pub(crate) fn audits(&self) -> &Semaphore {
+        &self.0.audits
+    }
+
+    pub(crate) fn request_id(&self) -> String {
+        format!("req_{:08x}{:08x}", self.0.mark, self.0.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,177 @@
+//! Bodies of requests: JSON, bounded in size, depth and time.
+
+use crate::app::App;
+use crate::limits;
+use crate::problem::Fault;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::error::Category;
+
+/// The bytes of a body that says it is JSON, not yet understood.
+pub struct Body(Bytes);
+
+impl FromRequest<App> for Body {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Fault> {
+        let too_large = || Fault::new("body_too_large", format!("at most {} bytes are read", limits::BODY_BYTES));
+        if !says_json(request.headers()) {
+            return Err(Fault::new("unsupported_media_type", "the Content-Type must be application/json"));
+        }
+        let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|bytes| bytes > limits::BODY_BYTES as u64) {
+            return Err(too_large());
+        }
+        match tokio::time::timeout(limits::BODY_WAIT, Bytes::from_request(request, app)).await {
+            Ok(Ok(bytes)) => Ok(Self(bytes)),
+            Ok(Err(BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)))) => Err(too_large()),
+            Ok(Err(_)) => Err(Fault::new("invalid_request", "the body broke off")),
+            Err(_) => {
+                let detail = format!("the body did not arrive within {} s", limits::BODY_WAIT.as_secs());
+                Err(Fault::new("request_timeout", detail))
+            }
+        }
+    }
+}
+
+impl Body {
+    /// What the body says. A wrong field is named.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        // A list would be read as the fields in their order, which nobody promised.
+        match self.0.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') => {}
+            None => return Err(Fault::new("invalid_json", "the body is empty")),
+            Some(_) if serde_json::from_slice::<serde::de::IgnoredAny>(&self.0).is_ok() => {
+                return Err(Fault::new("invalid_request", "the body must be a JSON object"));
+            }
+            Some(_) => {}
+        }
+        let mut json = serde_json::Deserializer::from_slice(&self.0);
+        let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            let inner = error.into_inner();
+            match inner.classify() {
+                Category::Data if path == "." => Fault::new("invalid_request", inner.to_string()),
+                Category::Data => Fault::field(&path, inner),
+                Category::Syntax | Category::Eof | Category::Io => Fault::new("invalid_json", inner.to_string()),
+            }
+        })?;
+        json.end().map_err(|error| Fault::new("invalid_json", error.to_string()))?;
+        Ok(parsed)
+    }
+
+    /// For requests that need no body: none, or one that says nothing.
+    pub fn expect_nothing(&self) -> Result<(), Fault> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        if self.0.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        self.parse::<Nothing>().map(|_| ())
+    }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let Ok(text) = value.to_str() else { return false };
+    let mut parts = text.split(';').map(str::trim);
+    let json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    // JSON is UTF-8; whoever says it is something else is about to send something else.
+    let utf8 = parts.filter_map(|part| part.split_once('=')).all(|(name, value)| {
+        !name.trim().eq_ignore_ascii_case("charset") || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
+    json && utf8
+}
+
+/// Whether no value lies deeper than `depth` lists and objects. The parser has bounded the
+/// recursion already.
+pub fn at_most_deep(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| at_most_deep(item, depth - 1)),
+        Value::Object(fields) => depth > 0 && fields.values().all(|item| at_most_deep(item, depth - 1)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use baton_wire::NewJob;
+    use serde_json::json;
+
+    fn parse(text: impl Into<Vec<u8>>) -> (&'static str, String) {
+        match Body(Bytes::from(text.into())).parse::<NewJob>() {
+            Ok(_) => ("ok", String::new()),
+            Err(fault) => (fault.code(), format!("{fault:?}")),
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_from_what_is_not_a_job() {
+        assert_eq!(parse(r#" {"type":"echo","projectId":"p"} "#).0, "ok");
+        for bad in ["", "  ", "{", "{}x", "nul", "{\"a\":1e999}", "{\"a\":\"\\ud800\"}", "{'a':1}", "[1,"] {
+            assert_eq!(parse(bad).0, "invalid_json", "{bad}");
+        }
+        assert_eq!(parse([b'{', b'"', 0xff, b'"', b':', b'1', b'}']).0, "invalid_json");
+        for bad in ["{}", "[]", "1", "null", "\"x\"", r#"["echo","p"]"#, r#"{"type":"echo"}"#] {
+            assert_eq!(parse(bad).0, "invalid_request", "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_wrong_field_is_named() {
+        let cases = [
+            (r#"{"type":5,"projectId":"p"}"#, "type: "),
+            (r#"{"type":"echo","projectId":"a/b"}"#, "projectId: a project id must be"),
+            (r#"{"type":"echo","projectId":"p","payload":[]}"#, "payload: "),
+            (r#"{"type":"echo","projectId":"p","deadline":"soon"}"#, "deadline: a time must be"),
+            (r#"{"type":"echo","projectId":"p","colour":1}"#, "colour"),
+            (r#"{"type":"echo","type":"echo","projectId":"p"}"#, "duplicate field `type`"),
+            (r#"{"projectId":"p"}"#, "missing field `type`"),
+        ];
+        for (text, expected) in cases {
+            let (code, detail) = parse(text);
+            assert_eq!(code, "invalid_request", "{text}");
+            assert!(detail.contains(expected), "{text}: {detail}");
+        }
+    }
+
+    #[test]
+    fn a_bottomless_body_is_refused_by_the_parser() {
+        let deep = format!(r#"{{"type":"echo","projectId":"p","payload":{{"a":{}"#, "[".repeat(100_000));
+        assert_eq!(parse(deep).0, "invalid_json");
+    }
+
+    #[test]
+    fn depth_counts_lists_and_objects() {
+        assert!(at_most_deep(&json!(1), 0));
+        assert!(!at_most_deep(&json!([]), 0));
+        assert!(at_most_deep(&json!({ "a": [1] }), 2));
+        assert!(!at_most_deep(&json!({ "a": [[]] }), 2));
+    }
+
+    #[test]
+    fn only_json_in_utf_8_says_json() {
+        let says = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            values.iter().for_each(|v| drop(headers.append(CONTENT_TYPE, HeaderValue::from_str(v).unwrap())));
+            says_json(&headers)
+        };
+        for ok in ["application/json", "Application/JSON", "application/json; charset=UTF-8", "application/json;x=y"] {
+            assert!(says(&[ok]), "{ok}");
+        }
+        for bad in ["", "text/plain", "application/jsonx", "application/json; charset=latin1", "text/json"] {
+            assert!(!says(&[bad]), "{bad}");
+        }
+        assert!(!says(&[]));
+        assert!(!says(&["application/json", "application/json"]));
+    }
+}

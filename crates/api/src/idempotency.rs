@@ -1,0 +1,140 @@
+//! Saying the same thing twice: the second time is answered like the first, and does nothing.
+
+use crate::app::App;
+use crate::problem::Fault;
+use crate::wait;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use baton_core::canon::{Digest, Json};
+use baton_core::command::{Actor, Command};
+use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
+use baton_core::once::{self, Rendered};
+use baton_store::{Answer, Once, StoreError};
+use baton_wire::header;
+use std::sync::Arc;
+
+/// What a client repeats: the key it chose, and for what.
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    key: String,
+    /// The endpoint: the same key at another endpoint is another key.
+    scope: &'static str,
+    request: Digest,
+}
+
+/// What makes a request the same request.
+pub struct Asked<'a> {
+    /// The endpoint as its route is written.
+    pub scope: &'static str,
+    /// The path as it was asked for.
+    pub path: &'a str,
+    /// What was understood of the body, so that white space and field order do not matter.
+    pub body: &'a Json,
+}
+
+/// The key of a request, if it carries one.
+pub fn keyed(headers: &HeaderMap, asked: &Asked<'_>) -> Result<Option<Keyed>, Fault> {
+    let name = HeaderName::from_static(header::IDEMPOTENCY_KEY);
+    let mut values = headers.get_all(&name).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => return Err(Fault::field("Idempotency-Key", "given more than once")),
+    };
+    let key = value.to_str().unwrap_or_default();
+    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_CHARS {
+        let why = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS} printable ASCII characters");
+        return Err(Fault::field("Idempotency-Key", why));
+    }
+    let parts = ["POST", "\n", asked.path, "\n", asked.body.as_str()].map(str::as_bytes);
+    Ok(Some(Keyed { key: key.to_owned(), scope: asked.scope, request: Digest::of(&parts) }))
+}
+
+/// Commits a command and answers with what `render` makes of its outcome. Under a key the very
+/// same answer is stored with the effect.
+pub async fn commit<C: Command>(
+    app: &App,
+    command: C,
+    keyed: Option<Keyed>,
+    render: impl Fn(&C::Out) -> Rendered + Send + Sync + 'static,
+) -> Result<Response<Body>, Fault> {
+    let Some(keyed) = keyed else {
+        let committed = wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
+        return Ok(response(render(&committed?), false));
+    };
+    let render = Arc::new(render);
+    let stored = render.clone();
+    let once = Once {
+        key: once::Key { org: app.org().clone(), scope: keyed.scope.to_owned(), key: keyed.key },
+        request: keyed.request,
+        render: Box::new(move |out| stored(out)),
+    };
+    let committed = wait::commit(app.store().commit_once(command, Actor::Api, once)).await;
+    Ok(match committed.ok_or(StoreError::OutcomeUnknown)?? {
+        Answer::Fresh(out) => response(render(&out), false),
+        Answer::Replayed(answer) => response(answer, true),
+    })
+}
+
+fn response(answer: Rendered, replayed: bool) -> Response<Body> {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    // Nothing was created this time.
+    let status = if replayed && status == StatusCode::CREATED { StatusCode::OK } else { status };
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if replayed {
+        headers.insert(HeaderName::from_static(header::IDEMPOTENCY_REPLAYED), HeaderValue::from_static("true"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&[u8]]) -> Result<Option<Keyed>, Fault> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
+        }
+        keyed(&headers, &Asked { scope: "POST /x", path: "/x", body: &Json::stored("{}") })
+    }
+
+    #[test]
+    fn a_key_is_one_short_printable_text() {
+        assert!(read(&[]).unwrap().is_none());
+        assert_eq!(read(&[b"a b-c"]).unwrap().unwrap().key, "a b-c");
+        assert!(read(&[&[b'k'; 255]]).unwrap().is_some());
+        for bad in [&[&b""[..]][..], &[&[b'k'; 256]], &[b"\xc3\xbc"], &[b"a", b"a"]] {
+            assert_eq!(read(bad).unwrap_err().code(), "invalid_request", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn path_and_body_make_the_request() {
+        let digest = |path, body: &str| {
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static(header::IDEMPOTENCY_KEY),
+                HeaderValue::from_static("k"),
+            )]);
+            let asked = Asked { scope: "POST /x", path, body: &Json::parse(body).unwrap() };
+            keyed(&headers, &asked).unwrap().unwrap().request
+        };
+        assert_eq!(digest("/x", r#"{"a":1,"b":2}"#), digest("/x", r#"{ "b": 2, "a": 1 }"#));
+        assert_ne!(digest("/x", r#"{"a":1}"#), digest("/x", r#"{"a":2}"#));
+        assert_ne!(digest("/x", "{}"), digest("/y", "{}"));
+    }
+
+    #[test]
+    fn a_repetition_created_nothing() {
+        let answer = |status| Rendered { status, body: "{}".to_owned() };
+        assert_eq!(response(answer(201), false).status(), 201);
+        let again = response(answer(201), true);
+        assert_eq!(again.status(), 200);
+        assert_eq!(again.headers()[header::IDEMPOTENCY_REPLAYED], "true");
+        assert_eq!(response(answer(202), true).status(), 202);
+    }
+}

@@ -1,0 +1,37 @@
+//! The limits of HTTP, each with its name. Pages and waits are in [`baton_wire::limit`].
+
+use std::time::Duration;
+
+/// Connections at once; who comes then waits in the listener's backlog.
+pub const CONNECTIONS: usize = 512;
+/// A connection that sends no complete head for this long is closed, idle ones included.
+pub const HEAD_WAIT: Duration = Duration::from_secs(20);
+/// Head of a request, in bytes.
+pub const HEAD_BYTES: usize = 64 * 1024;
+/// Headers of a request.
+pub const HEADERS: usize = 100;
+/// Body of a request.
+pub const BODY_BYTES: usize = 1024 * 1024;
+/// How long a body may take to arrive.
+pub const BODY_WAIT: Duration = Duration::from_secs(10);
+/// How deep a payload may be nested, so that every answer around it stays readable: parsers
+/// commonly stop at 128.
+pub const PAYLOAD_DEPTH: usize = 64;
+/// Payloads and results in one page of jobs, together. A page holds at least one job.
+pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// How long the store may take to answer before the request is given up.
+pub const STORE_WAIT: Duration = Duration::from_secs(30);
+/// How long verifying the whole history may take.
+pub const AUDIT_WAIT: Duration = Duration::from_secs(15 * 60);
+/// Verifications of the history at once.
+pub const AUDITS: usize = 1;
+/// How long open requests may go on once the server stops.
+pub const DRAIN: Duration = Duration::from_secs(10);
+/// What `Retry-After` says when trying again can help.
+pub const RETRY_AFTER_S: u32 = 1;
+/// Projects whose queue depth is shown one by one: the deepest. The sums count all.
+pub const METRIC_PROJECTS: usize = 500;
+/// How often recorded samples are folded, so that nobody scraping costs no memory.
+pub const METRICS_UPKEEP: Duration = Duration::from_secs(10);
+/// How long the listener rests when the system is out of sockets.
+pub const ACCEPT_REST: Duration = Duration::from_millis(500);

@@ -1,0 +1,44 @@
+//! Every route there is.
+
+use crate::app::App;
+use crate::problem::Fault;
+use crate::{audit, docs, envelope, event, guard, health, job, limits, metrics};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::Method;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+
+pub fn router(app: App) -> Router {
+    let routes = Router::new()
+        .route("/api/v1/jobs", post(job::enqueue))
+        .route("/api/v1/jobs/{jobId}/wake", post(job::wake))
+        .route("/api/orchestrator/jobs/{jobId}", get(job::get))
+        .route("/api/projects/{projectId}/orchestrator/jobs", get(job::list))
+        .route("/api/v1/events", get(event::list))
+        .route("/api/v1/audit", get(audit::audit))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::scrape))
+        .route("/docs/errors", get(docs::errors))
+        .with_state(app.clone());
+    dress(routes, app)
+}
+
+/// What surrounds every route, the missing ones included.
+pub(crate) fn dress(routes: Router, app: App) -> Router {
+    routes
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(DefaultBodyLimit::max(limits::BODY_BYTES))
+        .layer(from_fn(guard::guard))
+        .layer(from_fn_with_state(app, envelope::envelope))
+}
+
+async fn no_route(request: Request) -> Fault {
+    Fault::new("not_found", format!("there is nothing at {}", request.uri().path()))
+}
+
+async fn no_method(method: Method) -> Fault {
+    Fault::new("method_not_allowed", format!("{method} is not among what this route accepts; see the Allow header"))
+}

@@ -1,0 +1,139 @@
+//! Talking to a running server.
+//!
+//! Every request may be repeated: those that change something carry an idempotency key, so an
+//! answer that got lost is asked for again instead of being feared.
+
+use crate::args::ClientArgs;
+use crate::fault::Fault;
+use baton_engine::OsEntropy;
+use baton_store::Entropy as _;
+use baton_wire::{Problem, header, limit};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How often a request is sent before giving up.
+const TRIES: u32 = 4;
+/// The pause after the first try; it triples each time.
+const PAUSE: Duration = Duration::from_millis(100);
+const CONNECT: Duration = Duration::from_secs(5);
+/// Longer than the longest wait that the server grants.
+const ANSWER: Duration = Duration::from_millis(limit::WAIT_MS + 30_000);
+
+pub struct Client {
+    http: reqwest::Client,
+    server: Url,
+}
+
+/// Runs a command that talks to a server: one thread is plenty.
+pub fn block_on(command: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::new("start_failed", format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(command)
+}
+
+/// A key that nobody else will think of.
+pub fn fresh_key() -> String {
+    let (high, low) = OsEntropy.words();
+    format!("cli-{high:016x}{low:016x}")
+}
+
+impl Client {
+    pub fn new(args: &ClientArgs) -> Result<Self, Fault> {
+        let server = Url::parse(&args.server).ok().filter(|url| url.scheme() == "http" && url.has_host());
+        let server = server.ok_or_else(|| {
+            Fault::usage(format!("--server: {:?} is not the address of a server", args.server))
+                .hint("it looks like http://127.0.0.1:22866")
+        })?;
+        // A proxy has nothing to do with a server on this machine.
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            .build()
+            .map_err(|error| Fault::new("start_failed", format!("no HTTP client: {error}")))?;
+        Ok(Self { http, server })
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Fault> {
+        self.ask(|| self.request(Method::GET, path).query(query)).await
+    }
+
+    /// The key makes it safe to send this more than once.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, key: &str) -> Result<T, Fault> {
+        if !key.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+            return Err(Fault::usage("--key must be printable ASCII"));
+        }
+        self.ask(|| self.request(Method::POST, path).header(header::IDEMPOTENCY_KEY, key).json(body)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let mut url = self.server.clone();
+        url.set_path(path);
+        self.http.request(method, url)
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<T, Fault> {
+        let mut pause = PAUSE;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let fault = match self.once(request()).await {
+                Ok(Answer::Said(body)) => return understand(&body),
+                Ok(Answer::Refused(fault)) => return Err(fault),
+                Ok(Answer::Busy(fault)) | Err(fault) => fault,
+            };
+            if tries == TRIES {
+                return Err(fault);
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 3;
+        }
+    }
+
+    async fn once(&self, request: RequestBuilder) -> Result<Answer, Fault> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        // An answer that breaks off is no answer.
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        if status.is_success() {
+            return Ok(Answer::Said(body.to_vec()));
+        }
+        let fault = match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Fault::answered(problem),
+            Err(_) => Fault::new("unexpected_answer", format!("{} answered with {status} and no reason", self.server))
+                .hint("is that really Baton? check --server"),
+        };
+        let busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT);
+        Ok(if busy { Answer::Busy(fault) } else { Answer::Refused(fault) })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Fault {
+        // The library's own words repeat the URL; its innermost cause says what happened.
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
+            .hint("start one with `baton up`, or name it with --server")
+    }
+}
+
+enum Answer {
+    Said(Vec<u8>),
+    /// Asking again does not change it.
+    Refused(Fault),
+    /// Asking again may.
+    Busy(Fault),
+}
+
+fn understand<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(body).map_err(|error| {
+        Fault::new("unexpected_answer", format!("the answer cannot be understood: {error}"))
+            .hint("are the server and this program of the same version?")
+    })
+}

@@ -1,0 +1,285 @@
+//! Settings: flags and environment first, then the file, then the defaults.
+
+use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
+use crate::fault::Fault;
+use baton_core::canon::Digest;
+use baton_core::seal::Key;
+use baton_store::Backend;
+use serde::Deserialize;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Jobs that one process may be told to run at once.
+const SLOTS_MAX: usize = 1_024;
+const SEAL_KEY: &str = "BATON_SEAL_KEY";
+
+/// The file. Every key is optional; one that is not here is a mistake.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    listen: Option<String>,
+    data_dir: Option<PathBuf>,
+    database: Option<Url>,
+    log: Option<LogFormat>,
+    log_filter: Option<String>,
+    slots: Option<usize>,
+    seal_key_file: Option<PathBuf>,
+}
+
+/// Where things are remembered.
+#[derive(Clone, Debug)]
+pub struct StoreSettings {
+    pub data_dir: PathBuf,
+    /// The embedded database if there is none.
+    pub database: Option<Url>,
+    /// From outside the data directory, if given.
+    pub seal_key: Option<Key>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub store: StoreSettings,
+    pub log: LogFormat,
+    pub log_filter: Option<String>,
+    pub slots: Option<usize>,
+}
+
+/// A database URL. It may hold a password, so it is never printed as it is.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Url(String);
+
+impl Url {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The part between the user and the `@`, as it is written in the URL.
+    fn password(&self) -> Option<&str> {
+        let (_, rest) = self.0.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let (user, _) = authority.rsplit_once('@')?;
+        user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+    }
+
+    /// Drivers repeat the URL in their errors.
+    pub fn scrub(&self, text: &str) -> String {
+        let text = text.replace(&self.0, &self.to_string());
+        self.password().map_or_else(|| text.clone(), |password| text.replace(password, "***"))
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = match self.password() {
+            Some(password) => self.0.replacen(&format!(":{password}@"), ":***@", 1),
+            None => self.0.clone(),
+        };
+        // Parameters can hold one too.
+        match shown.split_once('?') {
+            Some((before, _)) => write!(f, "{before}?***"),
+            None => f.write_str(&shown),
+        }
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl StoreSettings {
+    pub fn backend(&self) -> Backend {
+        self.database.as_ref().map_or(Backend::Sqlite, |url| Backend::Postgres(url.reveal().to_owned()))
+    }
+}
+
+pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
+    let file = read(args.store.config.as_deref())?;
+    let listen = given(args.listen.clone()).or(file.listen.clone()).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+    let slots = args.slots.or(file.slots);
+    if slots.is_some_and(|slots| !(1..=SLOTS_MAX).contains(&slots)) {
+        return Err(invalid(format!("slots must be from 1 to {SLOTS_MAX}")));
+    }
+    Ok(Settings {
+        listen: loopback(&listen)?,
+        log: args.log.or(file.log).unwrap_or(LogFormat::Pretty),
+        log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
+        slots,
+        store: store_of(&args.store, file)?,
+    })
+}
+
+pub fn store(args: &StoreArgs) -> Result<StoreSettings, Fault> {
+    store_of(args, read(args.config.as_deref())?)
+}
+
+fn store_of(args: &StoreArgs, file: File) -> Result<StoreSettings, Fault> {
+    let data_dir = args.data_dir.clone().filter(|dir| !dir.as_os_str().is_empty()).or(file.data_dir);
+    let database = given(args.database.clone()).map(Url).or(file.database.filter(|url| !url.0.is_empty()));
+    if let Some(url) = &database
+        && !["postgres://", "postgresql://"].iter().any(|scheme| url.0.starts_with(scheme))
+    {
+        return Err(invalid("the database must be a postgres:// URL".to_owned())
+            .hint("leave it out to use the embedded database in the data directory"));
+    }
+    Ok(StoreSettings {
+        data_dir: data_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR)),
+        database,
+        seal_key: seal_key(file.seal_key_file.as_deref())?,
+    })
+}
+
+/// An empty variable is how many tools leave one out.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn read(path: Option<&Path>) -> Result<File, Fault> {
+    let Some(path) = path.filter(|path| !path.as_os_str().is_empty()) else { return Ok(File::default()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| invalid(format!("cannot read the configuration {}: {error}", path.display())))?;
+    let mut file = parse(&text).map_err(|error| invalid(format!("{}: {error}", path.display())))?;
+    // Where the file is, not where somebody happened to start Baton.
+    if let Some(base) = path.parent() {
+        for inside in [&mut file.data_dir, &mut file.seal_key_file].into_iter().flatten() {
+            *inside = base.join(&*inside);
+        }
+    }
+    Ok(file)
+}
+
+/// The error names line and key, but not the line's text: it may be the one with the password.
+fn parse(text: &str) -> Result<File, String> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let message = error.message();
+        line.map_or_else(|| message.to_owned(), |line| format!("line {line}: {message}"))
+    })
+}
+
+fn seal_key(file: Option<&Path>) -> Result<Option<Key>, Fault> {
+    let (from, text) = match (std::env::var(SEAL_KEY).ok().filter(|text| !text.is_empty()), file) {
+        (Some(text), _) => (SEAL_KEY.to_owned(), text),
+        (None, Some(path)) => {
+            let cannot = |error| invalid(format!("cannot read the seal key {}: {error}", path.display()));
+            (path.display().to_string(), std::fs::read_to_string(path).map_err(cannot)?)
+        }
+        (None, None) => return Ok(None),
+    };
+    match Digest::from_hex(text.trim()) {
+        Some(bytes) => Ok(Some(Key::new(bytes.0))),
+        None => Err(invalid(format!("the seal key in {from} must be 64 hexadecimal digits"))
+            .hint("make one with: openssl rand -hex 32")),
+    }
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, Fault> {
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address: SocketAddr = numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
+        invalid(format!("{text:?} is not an address to listen on"))
+            .hint("give an IP address and a port, such as 127.0.0.1:22866; port 0 chooses a free one")
+    })?;
+    if !address.ip().is_loopback() {
+        let detail = format!("{address} can be reached from other machines, and there is no authentication yet");
+        return Err(Fault::new("listen_not_loopback", detail)
+            .hint("listen on 127.0.0.1 or [::1]; to reach it from elsewhere use a tunnel, such as ssh -L"));
+    }
+    Ok(address)
+}
+
+fn invalid(detail: String) -> Fault {
+    Fault::new("config_invalid", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Exit;
+
+    fn code(fault: &Fault) -> &str {
+        match fault {
+            Fault::Told { problem, .. } => &problem.code,
+            Fault::NobodyReads => "",
+        }
+    }
+
+    #[test]
+    fn only_loopback_is_listened_on() {
+        for (text, expected) in [
+            ("127.0.0.1:22866", "127.0.0.1:22866"),
+            ("127.8.8.8:1", "127.8.8.8:1"),
+            ("[::1]:0", "[::1]:0"),
+            ("localhost:80", "127.0.0.1:80"),
+        ] {
+            assert_eq!(loopback(text).unwrap().to_string(), expected);
+        }
+        for open in ["0.0.0.0:22866", "[::]:22866", "192.168.1.7:80", "[::ffff:127.0.0.1]:80"] {
+            let fault = loopback(open).unwrap_err();
+            assert_eq!((code(&fault), fault.exit()), ("listen_not_loopback", Exit::Config), "{open}");
+        }
+        for bad in ["", "22866", "127.0.0.1", "host:80", "127.0.0.1:99999"] {
+            assert_eq!(code(&loopback(bad).unwrap_err()), "config_invalid", "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_in_the_file_is_refused_with_its_line_and_without_its_text() {
+        let error = parse("listen = \"127.0.0.1:1\"\n\ncolour = \"secret-blue\"\n").err().unwrap();
+        assert!(error.contains("line 3") && error.contains("colour"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+        let error = parse("slots = \"many\"").err().unwrap();
+        assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let url = |text: &str| Url(text.to_owned());
+        assert_eq!(url("postgres://me:pa:ss@db/b").to_string(), "postgres://me:***@db/b");
+        assert_eq!(url("postgres://me@db/b").to_string(), "postgres://me@db/b");
+        assert_eq!(url("postgres://db/b?user=me&password=x").to_string(), "postgres://db/b?***");
+        assert_eq!(url("postgres://me:p@ss@db/b").to_string(), "postgres://me:***@db/b");
+        let secret = url("postgres://me:hunter2@db/b");
+        assert_eq!(secret.scrub("cannot use postgres://me:hunter2@db/b: hunter2?"), "cannot use postgres://me:***@db/b: ***?");
+        assert!(!format!("{secret:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_its_paths_are_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("baton.toml");
+        std::fs::write(&path, "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n").unwrap();
+        let store = StoreArgs { config: Some(path.clone()), ..StoreArgs::default() };
+        let args = SettingsArgs { store: store.clone(), ..SettingsArgs::default() };
+        let read = settings(&args).unwrap();
+        assert_eq!(read.listen.port(), 1);
+        assert_eq!(read.store.data_dir, dir.path().join("data"));
+        assert_eq!((read.slots, read.log), (Some(3), LogFormat::Json));
+        let args = SettingsArgs {
+            listen: Some("127.0.0.1:2".to_owned()),
+            slots: Some(4),
+            log: Some(LogFormat::Pretty),
+            store: StoreArgs { data_dir: Some("elsewhere".into()), ..store },
+            ..SettingsArgs::default()
+        };
+        let read = settings(&args).unwrap();
+        assert_eq!(read.listen.port(), 2);
+        assert_eq!(read.store.data_dir, Path::new("elsewhere"));
+        assert_eq!((read.slots, read.log), (Some(4), LogFormat::Pretty));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_a_matter_of_configuration() {
+        let database = |url: &str| StoreArgs { database: Some(url.to_owned()), ..StoreArgs::default() };
+        let fault = store(&database("mysql://x")).unwrap_err();
+        assert_eq!((code(&fault), fault.exit()), ("config_invalid", Exit::Config));
+        assert!(store(&database("")).unwrap().database.is_none(), "empty means not given");
+        let missing = StoreArgs { config: Some("/nowhere/baton.toml".into()), ..StoreArgs::default() };
+        assert_eq!(code(&store(&missing).unwrap_err()), "config_invalid");
+        let slots = SettingsArgs { slots: Some(0), ..SettingsArgs::default() };
+        assert_eq!(code(&settings(&slots).unwrap_err()), "config_invalid");
+    }
+}

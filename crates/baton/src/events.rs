@@ -1,0 +1,56 @@
+//! `baton events tail`: the history, one event a line.
+
+use crate::args::{EventsArgs, EventsCommand, TailArgs};
+use crate::client::Client;
+use crate::fault::Fault;
+use crate::paint::{bad, busy, dim, good};
+use crate::print;
+use baton_wire::{Event, EventList, TAIL, limit};
+use std::io::Write as _;
+
+pub async fn run(args: EventsArgs) -> Result<(), Fault> {
+    match args.command {
+        EventsCommand::Tail(args) => tail(args).await,
+    }
+}
+
+async fn tail(args: TailArgs) -> Result<(), Fault> {
+    let client = Client::new(&args.client)?;
+    let follow = !args.no_follow;
+    let from_start = args.from_start || (args.no_follow && args.after.is_none());
+    // None: before the first.
+    let mut after = args.after.or_else(|| (!from_start).then(|| TAIL.to_owned()));
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    while left > 0 {
+        let page = left.min(limit::EVENTS as u64);
+        let mut query = vec![("limit", page.to_string())];
+        query.extend(after.clone().map(|after| ("after", after)));
+        if follow {
+            query.push(("wait_ms", limit::WAIT_MS.to_string()));
+        }
+        let list: EventList = client.get("/api/v1/events", &query).await?;
+        if list.events.is_empty() && !follow {
+            break;
+        }
+        for event in &list.events {
+            if args.client.json { print::json_line(event)? } else { line(event)? }
+        }
+        left -= (list.events.len() as u64).min(left);
+        after = Some(list.next);
+    }
+    Ok(())
+}
+
+fn line(event: &Event) -> Result<(), Fault> {
+    let mut out = print::out();
+    let kind = format!("{:<16}", event.kind);
+    write!(out, "{}  ", dim(event.at))?;
+    match event.kind.rsplit('.').next() {
+        Some("completed") => write!(out, "{}", good(kind))?,
+        Some("failed" | "expired" | "recovered") => write!(out, "{}", bad(kind))?,
+        _ => write!(out, "{}", busy(kind))?,
+    }
+    writeln!(out, "  {} #{}  {}  {}", event.subject, event.n, event.actor, dim(&event.data))?;
+    out.flush()?;
+    Ok(())
+}

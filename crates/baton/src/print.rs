@@ -1,0 +1,42 @@
+//! Standard output: tables for people, JSON for programs.
+
+use crate::fault::Fault;
+use comfy_table::{Cell, ContentArrangement, Row, Table, presets};
+use serde::Serialize;
+use std::io::Write as _;
+
+pub type Out = anstream::AutoStream<std::io::StdoutLock<'static>>;
+
+pub fn out() -> Out {
+    anstream::stdout().lock()
+}
+
+/// One value, indented.
+pub fn json(value: &impl Serialize) -> Result<(), Fault> {
+    let text = serde_json::to_string_pretty(value).map_err(std::io::Error::other)?;
+    writeln!(out(), "{text}")?;
+    Ok(())
+}
+
+/// One value on one line, out at once: whoever reads the stream should not wait for the next.
+pub fn json_line(value: &impl Serialize) -> Result<(), Fault> {
+    let text = serde_json::to_string(value).map_err(std::io::Error::other)?;
+    let mut out = out();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(), Fault> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).enforce_styling();
+    if !header.is_empty() {
+        table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)));
+    }
+    table.add_rows(rows);
+    let mut out = out();
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! `baton up` and `baton serve`: everything in one process.
+
+use crate::args::SettingsArgs;
+use crate::config::{self, Settings, StoreSettings};
+use crate::fault::Fault;
+use crate::{address, banner, log, signals};
+use baton_api::App;
+use baton_core::seal::Key;
+use baton_engine::registry::Registry;
+use baton_engine::{Engine, Options, OsEntropy, SystemClock, node};
+use baton_store::{Corrupt, OpenOptions, Store};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long running jobs may go on once the process is told to stop.
+const DRAIN: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// For somebody at a terminal.
+    Up,
+    /// For production.
+    Serve { start_empty: bool },
+}
+
+impl Mode {
+    const fn corrupt(self) -> Corrupt {
+        match self {
+            Self::Up | Self::Serve { start_empty: true } => Corrupt::StartEmpty,
+            Self::Serve { start_empty: false } => Corrupt::Stop,
+        }
+    }
+
+    const fn filter(self) -> &'static str {
+        match self {
+            Self::Up => "warn",
+            Self::Serve { .. } => "info",
+        }
+    }
+}
+
+pub fn run(mode: Mode, args: &SettingsArgs) -> Result<(), Fault> {
+    let settings = config::settings(args)?;
+    log::set_up(settings.log, settings.log_filter.as_deref().unwrap_or(mode.filter()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::new("start_failed", format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(live(mode, &settings))
+}
+
+async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
+    let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
+    // Before anything counts.
+    baton_api::metrics::install();
+    let registry = Registry::builtin();
+    // The lock on the data directory comes first: of two servers on one directory, the second
+    // should hear about the directory and not about the port.
+    let store = open(&settings.store, mode.corrupt(), &registry).await?;
+    let up = async {
+        let listener = bind(settings.listen).await?;
+        let seal_key = seal_key(&settings.store)?;
+        let engine = start(store.clone(), registry, settings, &seal_key).await?;
+        Ok((listener, engine, seal_key))
+    };
+    let (listener, engine, seal_key) = match up.await {
+        Ok(parts) => parts,
+        Err(fault) => {
+            store.close().await;
+            return Err(fault);
+        }
+    };
+    let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
+    let app = App::new(engine.clone(), Some(seal_key), &OsEntropy);
+    let posted = address::post(&settings.store.data_dir, address)
+        .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
+    let said = posted.and_then(|posted| announce(mode, address, settings).map(|()| posted));
+
+    // Whatever could not be said, what was started is stopped in order.
+    let (stopping, posted) = match said {
+        Ok(posted) => (told, Ok(posted)),
+        Err(fault) => (signals::Told::already(), Err(fault)),
+    };
+    let serving = baton_api::serve(listener, app, stopping.clone().to_stop());
+    let draining = async {
+        stopping.clone().to_stop().await;
+        engine.stop(DRAIN).await;
+    };
+    tokio::join!(serving, draining);
+    store.close().await;
+    posted?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Opens the store; the same for a server and for an audit without one.
+pub async fn open(settings: &StoreSettings, corrupt: Corrupt, registry: &Registry) -> Result<Store, Fault> {
+    let definitions = Arc::new(registry.definitions());
+    let clock = Arc::new(SystemClock);
+    let mut options = OpenOptions::new(settings.data_dir.clone(), clock, Arc::new(OsEntropy), definitions);
+    options.backend = settings.backend();
+    options.corrupt = corrupt;
+    Store::open(options).await.map_err(|error| Fault::open(&error).scrubbed(settings.database.as_ref()))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Fault::new("address_in_use", format!("another program already listens on {address}")).hint(
+                "if it is Baton, use it; else choose another port with --listen 127.0.0.1:PORT (0 takes a free one)",
+            )
+        }
+        _ => Fault::new("listen_failed", format!("cannot listen on {address}: {error}"))
+            .hint("choose another address with --listen 127.0.0.1:PORT"),
+    })
+}
+
+/// The configured key, or the one that the data directory keeps.
+fn seal_key(settings: &StoreSettings) -> Result<Key, Fault> {
+    match &settings.seal_key {
+        Some(key) => Ok(key.clone()),
+        None => node::load_seal_key(&settings.data_dir)
+            .map_err(|error| failed(format!("the seal key in {}: {error}", settings.data_dir.display()))),
+    }
+}
+
+async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: &Key) -> Result<Engine, Fault> {
+    let node = node::load_node(&settings.store.data_dir)
+        .map_err(|error| failed(format!("the node's name in {}: {error}", settings.store.data_dir.display())))?;
+    let mut options = Options::new(node);
+    options.seal_key = Some(seal_key.clone());
+    if let Some(slots) = settings.slots {
+        options.slots = slots;
+    }
+    let database = settings.store.database.as_ref();
+    Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))
+}
+
+fn announce(mode: Mode, address: SocketAddr, settings: &Settings) -> Result<(), Fault> {
+    let database = settings.store.database.as_ref().map_or_else(|| "embedded".to_owned(), ToString::to_string);
+    tracing::info!(%address, data_dir = %settings.store.data_dir.display(), %database, "listening");
+    match mode {
+        Mode::Serve { .. } => Ok(()),
+        // Nobody reading the banner is no reason not to run.
+        Mode::Up => match banner::say(address, &settings.store) {
+            Err(Fault::NobodyReads) => Ok(()),
+            said => said,
+        },
+    }
+}
+
+fn failed(detail: String) -> Fault {
+    Fault::new("start_failed", detail)
+}

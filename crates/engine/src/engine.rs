@@ -1,0 +1,207 @@
+//! Starting and stopping: everything that runs in the background, as one thing.
+
+use crate::held::Held;
+use crate::options::Options;
+use crate::registry::Registry;
+use crate::{beater, pool, purger, recovery, sealer, sweeper, timers};
+use baton_core::Micros;
+use baton_core::command::{Actor, Refusal};
+use baton_core::definition::RegisterError;
+use baton_store::{CommitError, Store, StoreError};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
+
+/// Given to what was told to stop, beyond the drain itself, to say so to the store.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A running engine. Cheap to clone; dropping the last one stops everything at once.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    pool: Mutex<Option<JoinHandle<()>>>,
+    background: Mutex<Vec<AbortHandle>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+impl Inner {
+    fn abort(&self) {
+        if let Some(pool) = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            pool.abort();
+        }
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(|task| task.abort());
+    }
+}
+
+/// What the parts of an engine share.
+pub(crate) struct Shared {
+    pub store: Store,
+    pub registry: Registry,
+    pub options: Options,
+    pub held: Held,
+    /// When set: claim nothing more; at that moment, stop what still runs.
+    pub stopping: watch::Sender<Option<Instant>>,
+    reachable: AtomicBool,
+}
+
+impl Shared {
+    /// This node's clock, for deciding how long to sleep; commits have their own.
+    pub fn now(&self) -> Micros {
+        self.store.clock_now()
+    }
+
+    pub fn trouble(&self, e: &StoreError) {
+        self.reachable.store(false, Ordering::Relaxed);
+        tracing::warn!(%e, code = e.code(), "trouble with the store");
+    }
+
+    pub fn well(&self) {
+        self.reachable.store(true, Ordering::Relaxed);
+    }
+
+    /// Sleeps; false if it is time to stop instead.
+    pub async fn rest(&self, span: Duration) -> bool {
+        self.rest_unless(span, std::future::pending::<()>()).await
+    }
+
+    /// Sleeps until the time is over or something happens; false if it is time to stop instead.
+    pub async fn rest_unless<T>(&self, span: Duration, something: impl Future<Output = T>) -> bool {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(Option::is_some) => false,
+            _ = something => true,
+            () = tokio::time::sleep(span) => true,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("a job type of this binary cannot be registered: {0}")]
+    Definition(#[from] RegisterError),
+    #[error("the store failed while starting: {0}")]
+    Store(StoreError),
+}
+
+impl StartError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Definition(e) => e.code(),
+            Self::Store(e) => e.code(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    #[error("the engine is stopping")]
+    Stopping,
+    #[error("the database cannot be reached")]
+    Store,
+}
+
+impl NotReady {
+    pub const fn code(self) -> &'static str {
+        "not_ready"
+    }
+}
+
+impl Engine {
+    /// Registers what this binary can run, takes back what this node held when it last died,
+    /// and begins to work.
+    pub async fn start(store: Store, registry: Registry, options: Options) -> Result<Self, StartError> {
+        let shared = Arc::new(Shared {
+            store,
+            registry,
+            options,
+            held: Held::default(),
+            stopping: watch::Sender::new(None),
+            reachable: AtomicBool::new(true),
+        });
+        for kind in shared.registry.definitions().job_types() {
+            match shared.store.commit(kind.register(), Actor::Engine).await {
+                Ok(_) => {}
+                Err(CommitError::Refused(e)) => return Err(e.into()),
+                Err(CommitError::KeyReused) => {}
+                Err(CommitError::Store(e)) => return Err(StartError::Store(e)),
+            }
+        }
+        let taken = recovery::own(&shared).await.map_err(StartError::Store)?;
+        if taken > 0 {
+            tracing::warn!(jobs = taken, "jobs that were running when this node last ended have been taken back");
+        }
+        let pool = tokio::spawn(pool::run(shared.clone()));
+        let background = vec![
+            tokio::spawn(beater::run(shared.clone())).abort_handle(),
+            tokio::spawn(sweeper::run(shared.clone())).abort_handle(),
+            tokio::spawn(timers::run(shared.clone())).abort_handle(),
+            tokio::spawn(sealer::run(shared.clone())).abort_handle(),
+            tokio::spawn(purger::run(shared.clone())).abort_handle(),
+        ];
+        let inner = Inner { shared, pool: Mutex::new(Some(pool)), background: Mutex::new(background) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.inner.shared.store
+    }
+
+    pub fn ready(&self) -> Result<(), NotReady> {
+        let shared = &self.inner.shared;
+        if shared.stopping.borrow().is_some() {
+            return Err(NotReady::Stopping);
+        }
+        if !shared.reachable.load(Ordering::Relaxed) {
+            return Err(NotReady::Store);
+        }
+        Ok(())
+    }
+
+    /// Unready at once, for whoever asks before [`Self::stop`] is called.
+    pub fn begin_stopping(&self, drain: Duration) {
+        self.inner.shared.stopping.send_if_modified(|at| {
+            let first = at.is_none();
+            if first {
+                *at = Some(Instant::now() + drain);
+            }
+            first
+        });
+    }
+
+    /// Claims nothing more, lets what runs finish for `drain`, gives back the rest, seals what
+    /// is left and closes the store. Bounded: a handler that ignores all this is left behind.
+    pub async fn stop(&self, drain: Duration) {
+        self.begin_stopping(drain);
+        let shared = &self.inner.shared;
+        let pool = self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pool) = pool {
+            let patience = drain.saturating_add(LAST_WORDS);
+            let abort = pool.abort_handle();
+            if tokio::time::timeout(patience, pool).await.is_err() {
+                abort.abort();
+                tracing::warn!("the pool did not stop in time; its leases will expire");
+            }
+        }
+        self.inner.abort();
+        if let Some(key) = &shared.options.seal_key
+            && let Err(e) = sealer::seal_all(shared, key).await
+        {
+            tracing::warn!(%e, "the last events could not be sealed; the next start will");
+        }
+        shared.store.close().await;
+    }
+}

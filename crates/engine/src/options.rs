@@ -1,0 +1,38 @@
+//! How an engine is set up. Every wait has a name here.
+
+use baton_core::WorkerId;
+use baton_core::seal;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who holds the leases of this engine's own workers.
+    pub node: WorkerId,
+    /// Jobs that run at once in this process.
+    pub slots: usize,
+    /// Seals the history when given.
+    pub seal_key: Option<seal::Key>,
+    /// Between two heartbeats; leases last three times as long.
+    pub beat_every: Duration,
+    /// The pool looks for work this often even if nobody wakes it.
+    pub poll_every: Duration,
+    /// Between two looks for leases that ran out.
+    pub sweep_every: Duration,
+    pub seal_every: Duration,
+    pub purge_every: Duration,
+}
+
+impl Options {
+    pub const fn new(node: WorkerId) -> Self {
+        Self {
+            node,
+            slots: 2,
+            seal_key: None,
+            beat_every: Duration::from_secs(10),
+            poll_every: Duration::from_secs(1),
+            sweep_every: Duration::from_secs(1),
+            seal_every: Duration::from_secs(60),
+            purge_every: Duration::from_secs(600),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Taking jobs back from those who can no longer settle them.
+
+use crate::engine::Shared;
+use baton_core::command::Actor;
+use baton_core::job::Fence;
+use baton_core::job::recover::{Recover, Recovered, Why};
+use baton_store::{CommitError, StoreError};
+use tokio::task::JoinSet;
+
+/// Own leases taken back at once on start.
+const PAGE: usize = 256;
+
+/// On start: what this node held when it last died. Its data directory is ours, so it is dead.
+pub(crate) async fn own(shared: &Shared) -> Result<usize, StoreError> {
+    let mut total = 0;
+    loop {
+        let held = shared.store.held_by(&shared.options.node, PAGE).await?;
+        if held.is_empty() {
+            return Ok(total);
+        }
+        let wanted = held.len();
+        let taken = take_back(shared, held, Why::NodeGone).await;
+        total += taken;
+        if taken < wanted {
+            return Err(StoreError::Unavailable("jobs of the last run could not be taken back".to_owned()));
+        }
+    }
+}
+
+/// Takes back what can be; how many jobs. All are submitted at once, so they share commits.
+pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> usize {
+    let mut commits = JoinSet::new();
+    for fence in fences {
+        let store = shared.store.clone();
+        commits.spawn(async move {
+            let job = fence.job;
+            (job, store.commit(Recover { fence, why }, Actor::Engine).await)
+        });
+    }
+    let mut taken = 0;
+    while let Some(ended) = commits.join_next().await {
+        match ended {
+            Ok((job, Ok(recovered))) => {
+                taken += 1;
+                let outcome = match recovered {
+                    Recovered::Requeued => "requeued",
+                    Recovered::Failed => "failed",
+                };
+                metrics::counter!("baton_jobs_recovered_total", "outcome" => outcome).increment(1);
+                tracing::warn!(jobId = %job, ?why, outcome, "a job was taken back from a worker that is gone");
+            }
+            // Somebody else was faster, or the worker came back in time.
+            Ok((_, Err(CommitError::Refused(_)))) => {}
+            Ok((_, Err(CommitError::Store(e)))) => shared.trouble(&e),
+            Ok((_, Err(CommitError::KeyReused))) | Err(_) => {}
+        }
+    }
+    taken
+}

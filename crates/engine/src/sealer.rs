@@ -1,0 +1,64 @@
+//! Closing ranges of the history under a key that the database does not hold.
+
+use crate::engine::Shared;
+use baton_core::OrgId;
+use baton_core::canon::Digest;
+use baton_core::command::Actor;
+use baton_core::seal::{Close, Key, Seal};
+use baton_store::{CommitError, StoreError};
+use std::sync::Arc;
+
+/// Events under one seal.
+const RANGE_MAX: usize = 10_000;
+
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let Some(key) = shared.options.seal_key.clone() else { return };
+    while shared.rest(shared.options.seal_every).await {
+        if let Err(e) = seal_all(&shared, &key).await {
+            shared.trouble(&e);
+        }
+    }
+}
+
+/// Also called when the engine stops, so that a quiet history is closed whole.
+pub(crate) async fn seal_all(shared: &Shared, key: &Key) -> Result<(), StoreError> {
+    for org in shared.store.orgs().await? {
+        while seal_one(shared, &org, key).await? {}
+    }
+    Ok(())
+}
+
+/// Whether there may be more to seal.
+async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, StoreError> {
+    let unsealed = shared.store.unsealed(org, RANGE_MAX).await?;
+    let count = unsealed.root.count;
+    if count == 0 {
+        return Ok(false);
+    }
+    let mut seal = Seal {
+        org: org.clone(),
+        n: unsealed.last.n + 1,
+        from_pos: unsealed.last.to_pos,
+        to_pos: unsealed.to_pos,
+        count,
+        root: unsealed.root.finish(),
+        prev: unsealed.last.mac,
+        at: shared.now(),
+        mac: Digest::ZERO,
+    };
+    seal.mac = seal.mac_under(key);
+    match shared.store.commit(Close { seal: seal.clone() }, Actor::Engine).await {
+        Ok(()) => {
+            metrics::counter!("baton_seals_total").increment(1);
+            // In the log too: whoever could rewrite the database cannot rewrite what was shipped.
+            tracing::info!(
+                %org, n = seal.n, from = seal.from_pos, to = seal.to_pos, count, root = %seal.root, mac = %seal.mac,
+                "history sealed"
+            );
+            Ok(usize::try_from(count) == Ok(RANGE_MAX))
+        }
+        // Another node sealed first; its seal is as good as ours.
+        Err(CommitError::Refused(_) | CommitError::KeyReused) => Ok(false),
+        Err(CommitError::Store(e)) => Err(e),
+    }
+}

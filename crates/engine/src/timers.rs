@@ -1,0 +1,74 @@
+//! Firing timers: each becomes a command that looks at the state first. Several nodes may find
+//! the same timer due; the commit lets one of them have it.
+
+use crate::engine::Shared;
+use baton_core::JobId;
+use baton_core::command::Actor;
+use baton_core::job::deadline::Deadline;
+use baton_core::timer::{Due, Kind};
+use baton_store::CommitError;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Timers fired in one look; the next look follows at once if there may be more.
+const LOOK_MAX: usize = 256;
+/// Looks by itself this often, should a wake-up get lost.
+const POLL: Duration = Duration::from_secs(5);
+/// After trouble, or when all that was due belonged to somebody else.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut set = shared.store.watch_timers();
+    loop {
+        // Before looking, so that a timer set meanwhile is not missed.
+        set.mark_unchanged();
+        let rest = match shared.store.due_timers(LOOK_MAX).await {
+            Ok((due, next)) => {
+                let found = due.len();
+                let fired = fire_all(&shared, due).await;
+                match next {
+                    _ if found > 0 && fired == 0 => PAUSE,
+                    _ if found == LOOK_MAX => Duration::ZERO,
+                    Some(at) => at.since(shared.now()).to_std().min(POLL),
+                    None => POLL,
+                }
+            }
+            Err(e) => {
+                shared.trouble(&e);
+                PAUSE
+            }
+        };
+        if !shared.rest_unless(rest, set.changed()).await {
+            return;
+        }
+    }
+}
+
+async fn fire_all(shared: &Shared, due: Vec<Due>) -> usize {
+    let mut commits = JoinSet::new();
+    for timer in due {
+        let store = shared.store.clone();
+        commits.spawn(async move {
+            match timer.key.kind {
+                Kind::JobDeadline => {
+                    let fire = Deadline { org: timer.org, job: JobId(timer.key.subject), at: timer.at };
+                    store.commit(fire, Actor::Engine).await
+                }
+            }
+        });
+    }
+    let mut fired = 0;
+    while let Some(ended) = commits.join_next().await {
+        match ended {
+            Ok(Ok(())) => {
+                fired += 1;
+                metrics::counter!("baton_timers_fired_total").increment(1);
+            }
+            // Another node had it, or it was moved: nothing to do.
+            Ok(Err(CommitError::Refused(_) | CommitError::KeyReused)) | Err(_) => {}
+            Ok(Err(CommitError::Store(e))) => shared.trouble(&e),
+        }
+    }
+    fired
+}

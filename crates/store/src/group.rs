@@ -1,0 +1,391 @@
+//! A group: commands that wait together, decided over one world and committed at once.
+//!
+//! What both databases share: who sits in a group, what it must load, and deciding it. Loading
+//! and writing are each database's own.
+
+use crate::error::{CommitError, StoreError};
+use baton_core::canon::{Digest, Json};
+use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
+use baton_core::definition::Definitions;
+use baton_core::id::{Ids, Seed};
+use baton_core::job::claim::claim;
+use baton_core::job::settle::{SettleError, Settled};
+use baton_core::job::{Job, Kind};
+use baton_core::once::{self, Rendered};
+use baton_core::rng::Rng;
+use baton_core::schedule::{self, Place};
+use baton_core::{Micros, OrgId, WorkerId, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tokio::sync::oneshot;
+
+/// Commands that are committed together at most.
+pub const GROUP_MAX: usize = 512;
+/// Submissions that may wait at once; whoever comes then waits to be let in.
+pub const QUEUE_MAX: usize = 4_096;
+/// How often a command may say that it needs to see more.
+pub(crate) const NEED_ROUNDS: u32 = 4;
+/// How often a group is tried again after a conflict with another node.
+pub(crate) const CONFLICT_TRIES: u32 = 8;
+
+/// The idempotency record that commits with the command's effect.
+pub struct Once<T> {
+    pub key: once::Key,
+    /// Over the request, to tell a repetition from another request with the same key.
+    pub request: Digest,
+    /// The answer as it goes out, kept for repetitions.
+    pub render: Box<dyn Fn(&T) -> Rendered + Send>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    Fresh(T),
+    /// Said before with the same key: the same answer again, nothing done.
+    Replayed(Rendered),
+}
+
+pub(crate) type Reply<C> = Result<Answer<<C as Command>::Out>, CommitError<<C as Command>::No>>;
+
+/// A worker asks for jobs.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub worker: WorkerId,
+    /// What the worker can run.
+    pub kinds: Vec<Kind>,
+    pub slots: usize,
+}
+
+/// A job handed to a worker.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    /// In state executing, with the fence to show.
+    pub job: Job,
+    pub payload: Json,
+    /// When it was claimed, by the clock of the commit.
+    pub at: Micros,
+}
+
+/// What came of settling some jobs and asking for more in the same commit.
+#[derive(Debug)]
+pub struct Turn {
+    pub settled: Vec<Result<Settled, CommitError<SettleError>>>,
+    pub leased: Vec<Leased>,
+    /// When the next job that is not yet due will be.
+    pub next_due: Option<Micros>,
+}
+
+/// What a claim came to, before it is part of a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Claimed {
+    pub leased: Vec<Leased>,
+    pub next_due: Option<Micros>,
+}
+
+/// A due job that the database found for an ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub place: Place,
+    pub job: Job,
+    pub payload: Json,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub candidates: Vec<Candidate>,
+    pub next_due: Option<Micros>,
+}
+
+/// One who waits for a group's commit.
+pub(crate) enum Work {
+    Command(Box<dyn Member>),
+    Claim(ClaimSeat),
+    Purge(PurgeSeat),
+}
+
+/// What the committer is sent.
+pub(crate) enum Message {
+    /// Sits together in one group.
+    Works(Vec<Work>),
+    /// Finish what waits, then stop and say so.
+    Close(oneshot::Sender<()>),
+}
+
+/// Removes expired idempotency records: rows that no longer speak, so no command is asked.
+pub(crate) struct PurgeSeat {
+    pub limit: usize,
+    pub purged: usize,
+    pub reply: oneshot::Sender<Result<usize, StoreError>>,
+}
+
+pub(crate) struct ClaimSeat {
+    pub ask: Ask,
+    pub claimed: Claimed,
+    pub reply: oneshot::Sender<Result<Claimed, StoreError>>,
+}
+
+/// A command of any type, with its place to answer to.
+pub(crate) trait Member: Send {
+    fn org(&self) -> &OrgId;
+    fn reads(&self) -> Reads;
+    fn once(&self) -> Option<&once::Key>;
+    fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step;
+    fn answer(self: Box<Self>);
+    fn fail(self: Box<Self>, why: StoreError);
+    #[cfg(feature = "faults")]
+    fn answer_early(&mut self);
+}
+
+pub(crate) struct Env<'a> {
+    pub now: Micros,
+    pub defs: &'a Definitions,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Decided,
+    /// Load more and decide the group anew.
+    Again,
+    /// It asked for more too often.
+    TooDeep,
+}
+
+pub(crate) struct Seat<C: Command> {
+    command: C,
+    actor: Actor,
+    once: Option<Once<C::Out>>,
+    /// Drawn once; deciding again draws the same ids and the same chances.
+    seed: Seed,
+    needed: Reads,
+    rounds: u32,
+    decided: Option<Reply<C>>,
+    reply: Option<oneshot::Sender<Reply<C>>>,
+}
+
+impl<C: Command> Seat<C> {
+    pub fn new(
+        command: C,
+        actor: Actor,
+        once: Option<Once<C::Out>>,
+        seed: Seed,
+    ) -> (Self, oneshot::Receiver<Reply<C>>) {
+        let (reply, heard) = oneshot::channel();
+        let needed = Reads::none();
+        let seat = Self { command, actor, once, seed, needed, rounds: 0, decided: None, reply: Some(reply) };
+        (seat, heard)
+    }
+}
+
+impl<C: Command> Member for Seat<C> {
+    fn org(&self) -> &OrgId {
+        self.command.org()
+    }
+
+    fn reads(&self) -> Reads {
+        let mut reads = self.command.reads();
+        reads.merge(self.needed.clone());
+        reads
+    }
+
+    fn once(&self) -> Option<&once::Key> {
+        self.once.as_ref().map(|once| &once.key)
+    }
+
+    fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step {
+        if let Some(once) = &self.once
+            && let Some(record) = world.once(&once.key).filter(|r| r.speaks_at(env.now))
+        {
+            let same = record.request == once.request;
+            self.decided = Some(if same {
+                Ok(Answer::Replayed(record.answer.clone()))
+            } else {
+                Err(CommitError::KeyReused)
+            });
+            return Step::Decided;
+        }
+        let mut ids = Ids::new(self.seed);
+        let mut rng = Rng::new(self.seed.low ^ self.seed.high.rotate_left(13));
+        let mut cx = Ctx { now: env.now, actor: &self.actor, defs: env.defs, ids: &mut ids, rng: &mut rng };
+        match self.command.decide(&world.view(self.command.org()), &mut cx) {
+            Decision::Done(out, changes) => {
+                world.apply(self.command.org(), &self.actor, env.now, changes);
+                if let Some(once) = &self.once {
+                    let answer = (once.render)(&out);
+                    let expires_at = env.now.plus(once::KEPT_FOR);
+                    world.put_once(once.key.clone(), once::Record { request: once.request, answer, expires_at });
+                }
+                self.decided = Some(Ok(Answer::Fresh(out)));
+                Step::Decided
+            }
+            Decision::Refused(no) => {
+                self.decided = Some(Err(CommitError::Refused(no)));
+                Step::Decided
+            }
+            Decision::Need(reads) => {
+                self.rounds += 1;
+                self.needed.merge(reads);
+                if self.rounds > NEED_ROUNDS { Step::TooDeep } else { Step::Again }
+            }
+        }
+    }
+
+    fn answer(mut self: Box<Self>) {
+        // Whoever asked may have gone away meanwhile; what was committed stands.
+        if let (Some(reply), Some(decided)) = (self.reply.take(), self.decided.take()) {
+            let _ = reply.send(decided);
+        }
+    }
+
+    fn fail(mut self: Box<Self>, why: StoreError) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(Err(CommitError::Store(why)));
+        }
+    }
+
+    #[cfg(feature = "faults")]
+    fn answer_early(&mut self) {
+        if let (Some(reply), Some(decided)) = (self.reply.take(), self.decided.take()) {
+            let _ = reply.send(decided);
+        }
+    }
+}
+
+impl Work {
+    pub fn answer(self) {
+        match self {
+            Self::Command(member) => member.answer(),
+            Self::Claim(seat) => {
+                let _ = seat.reply.send(Ok(seat.claimed));
+            }
+            Self::Purge(seat) => {
+                let _ = seat.reply.send(Ok(seat.purged));
+            }
+        }
+    }
+
+    pub fn fail(self, why: StoreError) {
+        match self {
+            Self::Command(member) => member.fail(why),
+            Self::Claim(seat) => {
+                let _ = seat.reply.send(Err(why));
+            }
+            Self::Purge(seat) => {
+                let _ = seat.reply.send(Err(why));
+            }
+        }
+    }
+}
+
+/// What a group must see before it can be decided.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub reads: BTreeMap<OrgId, Reads>,
+    pub onces: BTreeSet<once::Key>,
+    /// Each ask with the number of candidates it needs: those before it may take the best.
+    pub asks: Vec<(Ask, usize)>,
+}
+
+pub(crate) fn plan(works: &[Work]) -> Plan {
+    let mut plan = Plan::default();
+    let mut slots = 0;
+    for work in works {
+        match work {
+            Work::Command(member) => {
+                plan.reads.entry(member.org().clone()).or_default().merge(member.reads());
+                plan.onces.extend(member.once().cloned());
+            }
+            Work::Claim(seat) => {
+                slots += seat.ask.slots;
+                plan.asks.push((seat.ask.clone(), slots));
+            }
+            Work::Purge(_) => {}
+        }
+    }
+    plan
+}
+
+/// What deciding a whole group came to.
+pub(crate) enum Round {
+    Ready,
+    Again,
+    /// The group cannot be committed as it is; run its members one by one.
+    Spoiled(StoreError),
+}
+
+/// Decides everybody in order: first the commands, then the claims, over one world.
+pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, env: &Env<'_>) -> Round {
+    let decided = catch_unwind(AssertUnwindSafe(|| {
+        let mut again = false;
+        for work in works.iter_mut() {
+            if let Work::Command(member) = work {
+                match member.decide(world, env) {
+                    Step::Decided => {}
+                    Step::Again => again = true,
+                    Step::TooDeep => {
+                        let text = format!("it asked to see more than {NEED_ROUNDS} times");
+                        return Round::Spoiled(StoreError::Rejected(text));
+                    }
+                }
+            }
+        }
+        if again {
+            return Round::Again;
+        }
+        let seats = works.iter_mut().filter_map(|work| match work {
+            Work::Claim(seat) => Some(seat),
+            Work::Command(_) | Work::Purge(_) => None,
+        });
+        for (seat, found) in seats.zip(found) {
+            seat.claimed = hand_out(&seat.ask, found, world, env);
+        }
+        Round::Ready
+    }));
+    decided.unwrap_or_else(|panic| Round::Spoiled(StoreError::Panicked(panic_text(&*panic))))
+}
+
+fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claimed {
+    let actor = Actor::Worker(ask.worker.clone());
+    let ordered = found.candidates.into_iter().map(|c| (c.place, c)).collect();
+    let mut leased = Vec::new();
+    for candidate in schedule::pick(ordered, usize::MAX) {
+        if leased.len() == ask.slots {
+            break;
+        }
+        let (org, id) = (candidate.job.org.clone(), candidate.job.id);
+        // A command of this group may have touched it: then the world knows better.
+        world.load_job(&org, id, Some(candidate.job));
+        let Some(job) = world.job(&org, id) else { continue };
+        let Some(kind) = env.defs.pinned(&job.kind) else { continue };
+        if let Some((job, changes)) = claim(job, &ask.worker, kind.lease, env.now) {
+            world.apply(&org, &actor, env.now, changes);
+            leased.push(Leased { job, payload: candidate.payload, at: env.now });
+        }
+    }
+    Claimed { leased, next_due: found.next_due }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+}
+
+/// What a commit means for those who wait on this node or another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stirred {
+    /// Some job became claimable, now or later.
+    pub jobs: bool,
+    pub timers: bool,
+    pub events: bool,
+}
+
+pub(crate) fn stirred(world: &World) -> Stirred {
+    use baton_core::world::JobWrite;
+    let jobs = world.job_writes().any(|write| match write {
+        JobWrite::Insert(job, ..) | JobWrite::Update(job) => job.status.due_at().is_some(),
+        JobWrite::End(..) => false,
+    });
+    Stirred {
+        jobs,
+        timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
+        events: !world.events().is_empty(),
+    }
+}

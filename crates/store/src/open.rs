@@ -1,0 +1,51 @@
+//! How a store is opened.
+
+use crate::ports::{Clock, Entropy};
+use baton_core::definition::Definitions;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub enum Backend {
+    /// `baton.db` in the data directory.
+    Sqlite,
+    /// A `postgres://` URL. The data directory still holds the node's own files.
+    Postgres(String),
+}
+
+/// What to do with a SQLite file that cannot be read. It is moved aside in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corrupt {
+    /// Go on with an empty database.
+    StartEmpty,
+    /// Refuse: the file may hold what must not be forgotten.
+    Stop,
+}
+
+#[derive(Clone)]
+pub struct OpenOptions {
+    pub backend: Backend,
+    /// Locked exclusively while the store is open.
+    pub data_dir: PathBuf,
+    pub corrupt: Corrupt,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub definitions: Arc<Definitions>,
+    #[cfg(feature = "faults")]
+    pub faults: Option<Arc<dyn crate::faults::Faults>>,
+}
+
+impl OpenOptions {
+    pub fn new(data_dir: PathBuf, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, definitions: Arc<Definitions>) -> Self {
+        Self {
+            backend: Backend::Sqlite,
+            data_dir,
+            corrupt: Corrupt::Stop,
+            clock,
+            entropy,
+            definitions,
+            #[cfg(feature = "faults")]
+            faults: None,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Verifying the whole history, in one snapshot, page by page.
+
+use super::rows::{self, garbled, get, parsed};
+use super::{Db, link};
+use crate::error::StoreError;
+use baton_core::audit::{Chains, Report, Seals};
+use baton_core::canon::Digest;
+use baton_core::seal::{Key, Root, Seal};
+use baton_core::{JobId, OrgId};
+use tokio_postgres::{IsolationLevel, Row, Transaction};
+use uuid::Uuid;
+
+/// Rows held in memory at once.
+const PAGE: i64 = 5_000;
+
+impl Db {
+    pub(crate) async fn audit(&self, key: Option<Key>) -> Result<Report, StoreError> {
+        let mut client = self.reader().await?;
+        let snapshot = client
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .read_only(true)
+            .start()
+            .await
+            .map_err(|e| link::store_error(&e))?;
+        let mut report = Report::default();
+        chains(&snapshot, &mut report).await?;
+        let orgs = ask(&snapshot, "SELECT DISTINCT org FROM seal ORDER BY org", &[]).await?;
+        for row in &orgs {
+            seals(&snapshot, &parsed(row, 0)?, key.as_ref(), &mut report).await?;
+        }
+        rows_without(&snapshot, &mut report).await?;
+        Ok(report)
+    }
+}
+
+async fn ask(
+    tx: &deadpool_postgres::Transaction<'_>,
+    sql: &str,
+    params: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+) -> Result<Vec<Row>, StoreError> {
+    let tx: &Transaction<'_> = tx;
+    tx.query(sql, params).await.map_err(|e| link::store_error(&e))
+}
+
+async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+    let sql = format!(
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash) \
+         FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
+         LEFT JOIN live l ON l.org = e.org AND l.id = e.subject \
+         LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
+         LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject \
+         ORDER BY e.org, e.subject, e.n",
+        rows::EVENT
+    );
+    let mut chains = Chains::default();
+    let mut after = (String::new(), Uuid::nil(), 0i64);
+    loop {
+        let found = ask(tx, &sql, &[&after.0, &after.1, &after.2, &PAGE]).await?;
+        for row in &found {
+            let (_, event) = rows::event(row)?;
+            let claimed = match get::<Option<i64>>(row, rows::EVENT_LEN)? {
+                Some(n) => {
+                    let hash = get::<&[u8]>(row, rows::EVENT_LEN + 1)?;
+                    Some((n, Digest::from_slice(hash).ok_or_else(|| garbled("not a digest"))?))
+                }
+                None => None,
+            };
+            after = (event.org.to_string(), event.subject, event.n);
+            chains.event(report, &event, claimed);
+        }
+        if i64::try_from(found.len()) != Ok(PAGE) {
+            chains.finish(report);
+            return Ok(());
+        }
+    }
+}
+
+async fn seals(
+    tx: &deadpool_postgres::Transaction<'_>,
+    org: &OrgId,
+    key: Option<&Key>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let sql = "SELECT org, n, from_pos, to_pos, count, root, prev, at, mac FROM seal WHERE org = $1 AND n > $2 \
+               ORDER BY n LIMIT $3";
+    let range = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
+    let mut checker = Seals::new(key);
+    let mut after = 0i64;
+    loop {
+        let found = ask(tx, sql, &[&org.as_str(), &after, &PAGE]).await?;
+        for row in &found {
+            let seal = seal(row)?;
+            after = seal.n;
+            let mut root = Root::default();
+            let mut from = seal.from_pos;
+            loop {
+                let events = ask(tx, range, &[&org.as_str(), &from, &seal.to_pos, &PAGE]).await?;
+                for row in &events {
+                    from = get(row, 0)?;
+                    root.add(from, rows::digest(row, 1)?);
+                }
+                if i64::try_from(events.len()) != Ok(PAGE) {
+                    break;
+                }
+            }
+            checker.seal(report, &seal, root);
+        }
+        if i64::try_from(found.len()) != Ok(PAGE) {
+            return Ok(());
+        }
+    }
+}
+
+fn seal(row: &Row) -> Result<Seal, StoreError> {
+    Ok(Seal {
+        org: parsed(row, 0)?,
+        n: get(row, 1)?,
+        from_pos: get(row, 2)?,
+        to_pos: get(row, 3)?,
+        count: get(row, 4)?,
+        root: rows::digest(row, 5)?,
+        prev: rows::digest(row, 6)?,
+        at: rows::micros(row, 7)?,
+        mac: rows::digest(row, 8)?,
+    })
+}
+
+/// Rows whose history or whose other half is missing.
+async fn rows_without(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+    const NO_EVENT: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
+    let limit = i64::try_from(baton_core::audit::KEPT).unwrap_or(i64::MAX);
+    let checks = [
+        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT} LIMIT $1")),
+        ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT} LIMIT $1")),
+        (
+            "job_lost",
+            "SELECT org, id FROM job r WHERE state IS NULL AND NOT EXISTS \
+             (SELECT 1 FROM live l WHERE l.org = r.org AND l.id = r.id) LIMIT $1"
+                .to_owned(),
+        ),
+        (
+            "job_undead",
+            "SELECT org, id FROM live r WHERE NOT EXISTS \
+             (SELECT 1 FROM job j WHERE j.org = r.org AND j.id = r.id AND j.state IS NULL) LIMIT $1"
+                .to_owned(),
+        ),
+    ];
+    for (code, sql) in checks {
+        for row in &ask(tx, &sql, &[&limit]).await? {
+            report.add(code, &parsed(row, 0)?, JobId(get(row, 1)?), "see docs/errors.md");
+        }
+    }
+    Ok(())
+}

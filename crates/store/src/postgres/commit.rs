@@ -1,0 +1,119 @@
+//! One group in one transaction: two round trips, and deciding between them.
+
+use super::Shared;
+use super::link::{self, Kind, Link};
+use super::load::{self, Loaded, load};
+use super::write::Batch;
+use crate::error::StoreError;
+use crate::group::{self, Env, NEED_ROUNDS, Round, Work};
+use baton_core::World;
+use tokio_postgres::Error;
+
+pub(super) enum Failed {
+    /// This group cannot be committed as it is; one of its members may be to blame.
+    Spoiled(StoreError),
+    /// Certainly not committed, through no fault of the group's: try again.
+    Again,
+    /// The connection went before the commit was sent: not committed, and a new one is needed.
+    Gone,
+    /// The server cannot do it at the moment; nothing was written.
+    Down(StoreError),
+    /// The connection went while committing: somebody must ask.
+    Lost(Box<Lost>),
+    /// The process is to be taken for dead.
+    #[cfg(feature = "faults")]
+    Crashed,
+}
+
+/// A commit whose answer never came.
+pub(super) struct Lost {
+    pub xid: String,
+    pub backend: i32,
+    pub world: World,
+}
+
+impl From<Error> for Failed {
+    fn from(e: Error) -> Self {
+        match link::kind(&e) {
+            Kind::Conflict => Self::Again,
+            Kind::Refused => Self::Spoiled(link::store_error(&e)),
+            Kind::Gone => Self::Gone,
+            Kind::Unable => Self::Down(link::store_error(&e)),
+        }
+    }
+}
+
+pub(super) async fn attempt(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<(), Failed> {
+    for _ in 0..=NEED_ROUNDS + 1 {
+        match round(shared, link, works).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => rollback(link).await?,
+            Err(failed @ (Failed::Spoiled(_) | Failed::Again | Failed::Down(_))) => {
+                rollback(link).await?;
+                return Err(failed);
+            }
+            Err(failed) => return Err(failed),
+        }
+    }
+    Err(Failed::Spoiled(StoreError::Rejected("the group kept asking to see more".to_owned())))
+}
+
+/// Harmless after a commit that was turned into a rollback.
+async fn rollback(link: &Link) -> Result<(), Failed> {
+    link.client.batch_execute("ROLLBACK").await.map_err(|_| Failed::Gone)
+}
+
+/// Loads, decides, writes and commits; `false` if somebody needs to see more first.
+async fn round(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<bool, Failed> {
+    let plan = group::plan(works);
+    let loaded = load(link, &plan, shared.shift()).await.map_err(|failed| match failed {
+        load::Failed::Sql(e) => e.into(),
+        load::Failed::Rows(why) => Failed::Spoiled(why),
+    })?;
+    let Loaded { mut world, found, now, xid } = loaded;
+    let env = Env { now, defs: &shared.options.definitions };
+    match group::decide(works, &mut world, found, &env) {
+        Round::Ready => {}
+        Round::Again => return Ok(false),
+        Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
+    }
+    let mut purging = false;
+    for work in works.iter_mut() {
+        if let Work::Purge(seat) = work {
+            purging = true;
+            let limit = i64::try_from(seat.limit).unwrap_or(i64::MAX);
+            let gone = link.client.execute(&link.statements.purge_onces, &[&now.0, &limit]).await?;
+            seat.purged = usize::try_from(gone).unwrap_or(usize::MAX);
+        }
+    }
+    if world.is_clean() && !purging {
+        rollback(link).await?;
+        return Ok(true);
+    }
+    let batch = Batch::of(&link.statements, &world, now);
+    #[cfg(feature = "faults")]
+    let sent = super::mishap::send(shared, link, batch, works).await?;
+    #[cfg(not(feature = "faults"))]
+    let sent = batch.send(link, true).await;
+    match sent {
+        Ok(()) => {
+            committed(shared, &world);
+            Ok(true)
+        }
+        // The commit was sent along, so the server may have carried it out.
+        Err(e) if link::kind(&e) == Kind::Gone => {
+            Err(Failed::Lost(Box::new(Lost { xid, backend: link.backend, world })))
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Tells this node and the others.
+pub(super) fn committed(shared: &Shared, world: &World) {
+    let stirred = group::stirred(world);
+    shared.signals.stir(stirred);
+    if stirred.events {
+        shared.tail.notify_one();
+    }
+    shared.outbox.post(stirred);
+}

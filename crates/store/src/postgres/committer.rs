@@ -1,0 +1,210 @@
+//! Committers: each takes what waits, commits it as a group on its own connection, answers,
+//! and begins again.
+
+use super::Shared;
+use super::commit::{Failed, attempt, committed};
+use super::link::{self, Link};
+use super::resolve::{Became, resolve};
+use crate::error::StoreError;
+use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// How often a group looks for a new connection before its members are told that there is none.
+const CONNECT_TRIES: u32 = 6;
+
+struct Line {
+    waiting: Mutex<mpsc::Receiver<Message>>,
+    /// One permit per committer at work; closing waits for all of them.
+    busy: Semaphore,
+    committers: usize,
+}
+
+pub(super) fn spawn(shared: &Arc<Shared>, waiting: mpsc::Receiver<Message>, committers: usize) -> Vec<JoinHandle<()>> {
+    let line = Arc::new(Line { waiting: Mutex::new(waiting), busy: Semaphore::new(committers), committers });
+    (0..committers).map(|_| tokio::spawn(run(shared.clone(), line.clone()))).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Alive,
+    #[cfg(feature = "faults")]
+    Dead,
+}
+
+async fn run(shared: Arc<Shared>, line: Arc<Line>) {
+    let mut link = None;
+    loop {
+        let mut works = Vec::new();
+        let mut closing = None;
+        let permit = {
+            let mut waiting = line.waiting.lock().await;
+            let Some(message) = waiting.recv().await else { return };
+            take(message, &mut works, &mut closing);
+            while works.len() < group_max(&shared)
+                && closing.is_none()
+                && let Ok(message) = waiting.try_recv()
+            {
+                take(message, &mut works, &mut closing);
+            }
+            line.busy.acquire().await
+        };
+        let fate = group(&shared, &mut link, works).await;
+        drop(permit);
+        if fate != Fate::Alive {
+            crash(&shared, &line).await;
+            return;
+        }
+        if let Some(done) = closing {
+            close(&line).await;
+            let _ = done.send(());
+            return;
+        }
+    }
+}
+
+fn take(message: Message, works: &mut Vec<Work>, closing: &mut Option<oneshot::Sender<()>>) {
+    match message {
+        Message::Works(more) => works.extend(more),
+        Message::Close(done) => *closing = Some(done),
+    }
+}
+
+fn group_max(shared: &Shared) -> usize {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &shared.options.faults {
+        return faults.group_max();
+    }
+    let _ = shared;
+    GROUP_MAX
+}
+
+async fn close(line: &Line) {
+    let mut waiting = line.waiting.lock().await;
+    waiting.close();
+    while let Some(message) = waiting.recv().await {
+        if let Message::Works(works) = message {
+            works.into_iter().for_each(|work| work.fail(StoreError::Closed));
+        }
+    }
+    // The other committers finish what they have begun.
+    let _ = line.busy.acquire_many(u32::try_from(line.committers).unwrap_or(1)).await;
+}
+
+async fn crash(shared: &Shared, line: &Line) {
+    line.waiting.lock().await.close();
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &shared.options.faults {
+        faults.crashed();
+    }
+    let _ = shared;
+}
+
+/// Runs a group, and its members one by one if the group as a whole fails.
+async fn group(shared: &Shared, link: &mut Option<Link>, mut works: Vec<Work>) -> Fate {
+    if works.is_empty() {
+        return Fate::Alive;
+    }
+    match tries(shared, link, &mut works).await {
+        Ok(()) => works.into_iter().for_each(Work::answer),
+        Err(Ended::Spoiled(_)) => {
+            for work in works {
+                let mut alone = vec![work];
+                match tries(shared, link, &mut alone).await {
+                    Ok(()) => alone.into_iter().for_each(Work::answer),
+                    Err(Ended::Spoiled(why) | Ended::Failed(why)) => fail(alone, &why),
+                    #[cfg(feature = "faults")]
+                    Err(Ended::Dead) => return dead(alone),
+                }
+            }
+        }
+        Err(Ended::Failed(why)) => fail(works, &why),
+        #[cfg(feature = "faults")]
+        Err(Ended::Dead) => return dead(works),
+    }
+    Fate::Alive
+}
+
+fn fail(works: Vec<Work>, why: &StoreError) {
+    tracing::error!(%why, "commands could not be committed");
+    works.into_iter().for_each(|work| work.fail(why.clone()));
+}
+
+/// A dead process answers nobody, not even by hanging up.
+#[cfg(feature = "faults")]
+fn dead(works: Vec<Work>) -> Fate {
+    std::mem::forget(works);
+    Fate::Dead
+}
+
+enum Ended {
+    Spoiled(StoreError),
+    Failed(StoreError),
+    /// Nobody is left to answer.
+    #[cfg(feature = "faults")]
+    Dead,
+}
+
+/// Tries until it is committed, refused by the database, or there has been enough trying.
+async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> Result<(), Ended> {
+    let mut connects = 0;
+    let mut conflicts = 0;
+    loop {
+        let Some(open) = link else {
+            match Link::open(&shared.config).await {
+                Ok(fresh) => *link = Some(fresh),
+                Err(e) if connects < CONNECT_TRIES => {
+                    tracing::warn!(error = link::text(&e), "cannot connect to the database; trying again");
+                    tokio::time::sleep(Duration::from_millis(50 << connects)).await;
+                    connects += 1;
+                }
+                Err(e) => return Err(Ended::Failed(StoreError::Unavailable(link::text(&e)))),
+            }
+            continue;
+        };
+        match attempt(shared, open, works).await {
+            Ok(()) => return Ok(()),
+            Err(Failed::Spoiled(why)) => return Err(Ended::Spoiled(why)),
+            Err(Failed::Down(why)) => return Err(Ended::Failed(why)),
+            Err(Failed::Again) => {}
+            Err(Failed::Gone) => *link = None,
+            Err(Failed::Lost(lost)) => {
+                *link = None;
+                if !repeats_blindly(shared) {
+                    match resolve(shared, &lost).await {
+                        Became::Committed => {
+                            committed(shared, &lost.world);
+                            return Ok(());
+                        }
+                        Became::Aborted => {}
+                        Became::Unknown => return Err(Ended::Failed(StoreError::OutcomeUnknown)),
+                    }
+                }
+            }
+            #[cfg(feature = "faults")]
+            Err(Failed::Crashed) => {
+                *link = None;
+                return Err(Ended::Dead);
+            }
+        }
+        conflicts += 1;
+        if conflicts >= CONFLICT_TRIES {
+            let why = "the commit did not go through, repeatedly".to_owned();
+            return Err(Ended::Failed(StoreError::Unavailable(why)));
+        }
+        // Spread out those who got in each other's way.
+        let (chance, _) = shared.options.entropy.words();
+        tokio::time::sleep(Duration::from_micros((500 << conflicts) + chance % 1_000)).await;
+    }
+}
+
+fn repeats_blindly(shared: &Shared) -> bool {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &shared.options.faults {
+        return faults.sabotage() == Some(crate::faults::Sabotage::RepeatBlindly);
+    }
+    let _ = shared;
+    false
+}

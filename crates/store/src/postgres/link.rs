@@ -1,0 +1,106 @@
+//! A connection for writing: its session settings, its backend and its prepared statements.
+
+use super::statements::Statements;
+use crate::error::StoreError;
+use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+/// The planner sees tables that are empty one moment and hold a backlog the next; what it knows
+/// about them is always old. So the shape of these plans is not left to it: nested loops over
+/// indexes, planned once.
+const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
+    SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
+    SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'";
+
+pub(super) struct Link {
+    pub client: Client,
+    pub statements: Statements,
+    pub backend: i32,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Link {
+    /// Ends the connection at once, without a word to the other side.
+    #[cfg(feature = "faults")]
+    pub fn cut(&self) {
+        self.driver.abort();
+    }
+
+    pub async fn open(config: &Config) -> Result<Self, Error> {
+        let (client, driver) = plain(config).await?;
+        // From here on the driver ends with the link, also if preparing fails.
+        let row = client.query_one("SELECT pg_backend_pid()", &[]).await;
+        let statements = match client.batch_execute(SESSION).await {
+            Ok(()) => Statements::prepare(&client).await,
+            Err(e) => Err(e),
+        };
+        match (row, statements) {
+            (Ok(row), Ok(statements)) => Ok(Self { backend: row.get(0), client, statements, driver }),
+            (Err(e), _) | (_, Err(e)) => {
+                driver.abort();
+                Err(e)
+            }
+        }
+    }
+}
+
+/// A bare connection and the task that drives it.
+pub(super) async fn plain(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    let driver = tokio::spawn(async move {
+        if let Err(e) = connection.await {
+            tracing::debug!(%e, "a database connection ended");
+        }
+    });
+    Ok((client, driver))
+}
+
+/// What an error means for the transaction it happened in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Two nodes got in each other's way: try again.
+    Conflict,
+    /// The database refused what was written.
+    Refused,
+    /// The connection is gone, or the server is going.
+    Gone,
+    /// The server cannot do it at the moment: out of disk, for instance.
+    Unable,
+}
+
+pub(super) fn kind(e: &Error) -> Kind {
+    let Some(code) = e.code() else {
+        return if e.is_closed() || e.as_db_error().is_none() { Kind::Gone } else { Kind::Refused };
+    };
+    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE].contains(code) {
+        return Kind::Conflict;
+    }
+    match code.code().get(..2) {
+        Some("08" | "57") => Kind::Gone,
+        Some("53" | "58") => Kind::Unable,
+        _ => Kind::Refused,
+    }
+}
+
+/// tokio-postgres keeps the interesting part in the source.
+pub(super) fn text(e: &Error) -> String {
+    match e.as_db_error() {
+        Some(db) => format!("{} ({})", db.message(), db.code().code()),
+        None => e.to_string(),
+    }
+}
+
+pub(super) fn store_error(e: &Error) -> StoreError {
+    match kind(e) {
+        Kind::Refused => StoreError::Rejected(text(e)),
+        Kind::Conflict | Kind::Gone | Kind::Unable => StoreError::Unavailable(text(e)),
+    }
+}

@@ -1,0 +1,64 @@
+//! The schema on PostgreSQL. Applied migrations are never edited.
+
+use super::link;
+use crate::error::OpenError;
+use crate::migrate::{Applied, Migration, pending};
+use tokio_postgres::{Client, Config, Error};
+
+const ALL: [Migration; 1] =
+    [Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") }];
+
+fn database(e: &Error) -> OpenError {
+    OpenError::Database(link::text(e))
+}
+
+/// Runs what is missing, one node at a time. Answers with the schema in use.
+pub(super) async fn run(config: &Config) -> Result<String, OpenError> {
+    let (mut client, driver) = link::plain(config).await.map_err(|e| database(&e))?;
+    let done = locked(&mut client).await;
+    drop(client);
+    driver.abort();
+    done
+}
+
+async fn locked(client: &mut Client) -> Result<String, OpenError> {
+    let row = client.query_one("SELECT current_schema()::text, current_setting('server_version_num')::int", &[]).await;
+    let row = row.map_err(|e| database(&e))?;
+    let schema: Option<String> = row.get(0);
+    let schema = schema.ok_or_else(|| OpenError::Database("the schema in the search_path does not exist".to_owned()))?;
+    let version: i32 = row.get(1);
+    if version < 130_000 {
+        return Err(OpenError::Database(format!("PostgreSQL 13 or newer is needed; this is {}", version / 10_000)));
+    }
+    // Ends with the transaction, whatever becomes of this process.
+    let tx = client.transaction().await.map_err(|e| database(&e))?;
+    let key = format!("baton migrations {schema}");
+    tx.query_one("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&key]).await.map_err(|e| database(&e))?;
+    tx.batch_execute(
+        "CREATE TABLE IF NOT EXISTS schema_version (
+             version integer PRIMARY KEY, name text NOT NULL, oldest integer NOT NULL, checksum bytea NOT NULL)",
+    )
+    .await
+    .map_err(|e| database(&e))?;
+    let rows = tx.query("SELECT version, oldest, checksum FROM schema_version", &[]).await.map_err(|e| database(&e))?;
+    let applied: Vec<_> = rows
+        .iter()
+        .map(|row| Applied {
+            version: u32::try_from(row.get::<_, i32>(0)).unwrap_or_default(),
+            oldest: u32::try_from(row.get::<_, i32>(1)).unwrap_or_default(),
+            checksum: row.get(2),
+        })
+        .collect();
+    for migration in pending(&ALL, &applied)? {
+        tx.batch_execute(migration.sql).await.map_err(|e| database(&e))?;
+        let (version, oldest) = (migration.version.cast_signed(), migration.oldest.cast_signed());
+        tx.execute(
+            "INSERT INTO schema_version (version, name, oldest, checksum) VALUES ($1, $2, $3, $4)",
+            &[&version, &migration.name, &oldest, &migration.checksum().0.as_slice()],
+        )
+        .await
+        .map_err(|e| database(&e))?;
+    }
+    tx.commit().await.map_err(|e| database(&e))?;
+    Ok(schema)
+}

@@ -1,0 +1,62 @@
+//! Carrying out mishaps on PostgreSQL: the same as on SQLite, with a connection to lose.
+
+use super::Shared;
+use super::commit::Failed;
+use super::link::Link;
+use super::write::Batch;
+use crate::faults::{Mishap, Sabotage};
+use crate::group::Work;
+use tokio_postgres::Error;
+
+/// What sending came to. An error of the connection means that the answer was lost.
+pub(super) async fn send(
+    shared: &Shared,
+    link: &Link,
+    batch: Batch<'_>,
+    works: &mut [Work],
+) -> Result<Result<(), Error>, Failed> {
+    let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, true).await) };
+    if faults.sabotage() == Some(Sabotage::AckEarly) {
+        for work in works.iter_mut() {
+            if let Work::Command(member) = work {
+                member.answer_early();
+            }
+        }
+    }
+    match faults.at_commit() {
+        Mishap::None => Ok(batch.send(link, true).await),
+        Mishap::Conflict => Err(Failed::Again),
+        Mishap::CrashBefore => {
+            let _ = batch.send(link, false).await;
+            Err(Failed::Crashed)
+        }
+        Mishap::CrashAfter => {
+            batch.send(link, true).await?;
+            Err(Failed::Crashed)
+        }
+        Mishap::AnswerLost => {
+            batch.send(link, true).await?;
+            Ok(hang_up(link).await)
+        }
+        Mishap::CommitLost => {
+            batch.send(link, false).await?;
+            Ok(hang_up(link).await)
+        }
+    }
+}
+
+/// Cuts the line and answers with the error that a cut line gives.
+async fn hang_up(link: &Link) -> Result<(), Error> {
+    link.cut();
+    loop {
+        link.client.batch_execute("SELECT 1").await?;
+        tokio::task::yield_now().await;
+    }
+}
+
+impl super::Db {
+    pub(crate) async fn raw(&self, sql: &str) -> Result<(), crate::StoreError> {
+        let client = self.reader().await?;
+        client.batch_execute(sql).await.map_err(|e| super::link::store_error(&e))
+    }
+}

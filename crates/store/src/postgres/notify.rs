@@ -1,0 +1,116 @@
+//! Wake-ups between nodes: sent after the commit from a connection of their own, coalesced.
+//!
+//! A wake-up is a hint. Whoever waits also looks by himself now and then, so a lost one costs
+//! a moment and nothing else.
+
+use super::Shared;
+use super::link;
+use crate::group::Stirred;
+use futures_util::future::poll_fn;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio_postgres::{AsyncMessage, Client, Error, NoTls};
+
+const RECONNECT: Duration = Duration::from_secs(1);
+/// Wake-ups heard and not yet passed on; more than these say nothing new.
+const HEARD_MAX: usize = 64;
+
+const JOBS: u8 = 1;
+const TIMERS: u8 = 2;
+const EVENTS: u8 = 4;
+
+/// What there is to tell the others. Many commits may be told with one message.
+#[derive(Default)]
+pub(super) struct Outbox {
+    bits: AtomicU8,
+    posted: Notify,
+}
+
+impl Outbox {
+    pub fn post(&self, stirred: Stirred) {
+        let bits = if stirred.jobs { JOBS } else { 0 }
+            | if stirred.timers { TIMERS } else { 0 }
+            | if stirred.events { EVENTS } else { 0 };
+        if bits != 0 {
+            self.bits.fetch_or(bits, Ordering::AcqRel);
+            self.posted.notify_one();
+        }
+    }
+}
+
+/// Channels belong to the whole database, so each schema has its own.
+pub(super) fn channel(schema: &str) -> String {
+    let digest = baton_core::Digest::of(&[schema.as_bytes()]).to_string();
+    format!("baton_{}", &digest[..16])
+}
+
+pub(super) async fn run(shared: Arc<Shared>, channel: String) {
+    loop {
+        if let Err(e) = connected(&shared, &channel).await {
+            tracing::warn!(error = link::text(&e), "wake-ups between nodes are interrupted; polling goes on");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn connected(shared: &Shared, channel: &str) -> Result<(), Error> {
+    let (client, mut connection) = shared.config.connect(NoTls).await?;
+    let (tell, mut heard) = mpsc::channel(HEARD_MAX);
+    let driver = tokio::spawn(async move {
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            match message {
+                Ok(AsyncMessage::Notification(note)) => {
+                    // Full: those who would be woken have been woken already.
+                    let _ = tell.try_send((note.process_id(), note.payload().to_owned()));
+                }
+                Ok(_) => {}
+                Err(e) => {
+                    tracing::debug!(%e, "the wake-up connection ended");
+                    return;
+                }
+            }
+        }
+    });
+    let result = exchange(shared, channel, &client, &mut heard).await;
+    driver.abort();
+    result
+}
+
+async fn exchange(
+    shared: &Shared,
+    channel: &str,
+    client: &Client,
+    heard: &mut mpsc::Receiver<(i32, String)>,
+) -> Result<(), Error> {
+    // The channel's name is made of hexadecimal digits, so it needs no quoting.
+    client.batch_execute(&format!("LISTEN {channel}")).await?;
+    let own: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
+    let send = client.prepare("SELECT pg_notify($1, $2)").await?;
+    // Whatever was said while nobody listened.
+    hear(shared, JOBS | TIMERS | EVENTS);
+    loop {
+        tokio::select! {
+            biased;
+            message = heard.recv() => match message {
+                Some((from, payload)) if from != own => hear(shared, payload.parse().unwrap_or(JOBS | TIMERS | EVENTS)),
+                Some(_) => {}
+                None => return Ok(()),
+            },
+            () = shared.outbox.posted.notified() => {
+                let bits = shared.outbox.bits.swap(0, Ordering::AcqRel);
+                if bits != 0 {
+                    client.query(&send, &[&channel, &bits.to_string()]).await?;
+                }
+            }
+        }
+    }
+}
+
+fn hear(shared: &Shared, bits: u8) {
+    shared.signals.stir(Stirred { jobs: bits & JOBS != 0, timers: bits & TIMERS != 0, events: false });
+    if bits & EVENTS != 0 {
+        shared.tail.notify_one();
+    }
+}

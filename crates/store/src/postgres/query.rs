@@ -1,0 +1,158 @@
+//! Questions that change nothing.
+
+use super::rows::{self, get, parsed};
+use super::statements::{ENDED, LIVE};
+use super::{Db, link, shift};
+use crate::cursor::Cursor;
+use crate::error::StoreError;
+use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
+use crate::store::Unsealed;
+use baton_core::job::{Fence, State};
+use baton_core::seal::{Root, SealHead};
+use baton_core::timer::{self, Due};
+use baton_core::{JobId, Micros, OrgId, WorkerId};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
+const SCAN_MAX: usize = 10_000;
+/// Rows of a list fetched at once.
+const SCAN_STEP: i64 = 500;
+
+fn records_sql(tail: &str) -> String {
+    let cold = rows::COLD;
+    format!("SELECT {LIVE}, {ENDED}, {cold} FROM job j LEFT JOIN live l ON l.org = j.org AND l.id = j.id {tail}")
+}
+
+impl Db {
+    async fn ask(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let client = self.reader().await?;
+        let statement = client.prepare_cached(sql).await.map_err(|e| link::store_error(&e))?;
+        client.query(&statement, params).await.map_err(|e| link::store_error(&e))
+    }
+
+    pub(crate) async fn job(&self, org: &OrgId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+        let found = self.ask(&records_sql("WHERE j.org = $1 AND j.id = $2"), &[&org.as_str(), &id.0]).await?;
+        found.first().map(rows::record).transpose()
+    }
+
+    pub(crate) async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
+        let sql = records_sql(
+            "WHERE j.org = $1 AND j.project = $2 AND ($3::uuid IS NULL OR j.id < $3) ORDER BY j.id DESC LIMIT $4",
+        );
+        let mut page = Page { items: Vec::new(), next: None };
+        let mut last = ask.before;
+        let mut scanned = 0;
+        loop {
+            let before = last.map(|id| id.0);
+            let found = self.ask(&sql, &[&ask.org.as_str(), &ask.project.as_str(), &before, &SCAN_STEP]).await?;
+            let more = row_limit(found.len()) == SCAN_STEP;
+            for row in &found {
+                if page.items.len() == ask.limit || scanned == SCAN_MAX {
+                    page.next = last;
+                    return Ok(page);
+                }
+                let record = rows::record(row)?;
+                scanned += 1;
+                last = Some(record.job.id);
+                if ask.filter.matches(&record) {
+                    page.items.push(record);
+                }
+            }
+            if !more {
+                return Ok(page);
+            }
+        }
+    }
+
+    pub(crate) async fn events(
+        &self,
+        org: &OrgId,
+        after: Cursor,
+        wanted: usize,
+    ) -> Result<Page<EventRow, Cursor>, StoreError> {
+        // Never past the mark: beyond it, an earlier event may still appear.
+        let mark = *self.signals.events.borrow();
+        let sql = format!(
+            "SELECT {} FROM event e WHERE e.org = $1 AND e.pos > $2 AND e.pos <= $3 ORDER BY e.pos LIMIT $4",
+            rows::EVENT
+        );
+        let found = self.ask(&sql, &[&org.as_str(), &after.0, &mark, &row_limit(wanted)]).await?;
+        let items = found
+            .iter()
+            .map(|row| rows::event(row).map(|(pos, event)| EventRow { cursor: Cursor(pos), event }))
+            .collect::<Result<Vec<_>, _>>()?;
+        let next = (items.len() == wanted).then(|| items.last().map_or(after, |row| row.cursor));
+        Ok(Page { items, next })
+    }
+
+    pub(crate) async fn expired(&self, wanted: usize) -> Result<Vec<Fence>, StoreError> {
+        let sql = "SELECT org, id, token, worker FROM live WHERE phase = 3 AND lease_until <= baton_now() + $1 \
+                   ORDER BY lease_until LIMIT $2";
+        let found = self.ask(sql, &[&shift(&self.options), &row_limit(wanted)]).await?;
+        found.iter().map(fence).collect()
+    }
+
+    pub(crate) async fn held_by(&self, worker: &WorkerId, wanted: usize) -> Result<Vec<Fence>, StoreError> {
+        let sql = "SELECT org, id, token, worker FROM live WHERE phase = 3 AND worker = $1 ORDER BY org, id LIMIT $2";
+        let found = self.ask(sql, &[&worker.as_str(), &row_limit(wanted)]).await?;
+        found.iter().map(fence).collect()
+    }
+
+    pub(crate) async fn due_timers(&self, wanted: usize) -> Result<(Vec<Due>, Option<Micros>), StoreError> {
+        let sql = "SELECT org, subject, kind, at, baton_now() FROM timer ORDER BY at LIMIT $1";
+        let found = self.ask(sql, &[&row_limit(wanted + 1)]).await?;
+        let mut due = Vec::new();
+        for row in &found {
+            let at = rows::micros(row, 3)?;
+            let now = Micros(get::<i64>(row, 4)? + shift(&self.options));
+            if at > now || due.len() == wanted {
+                return Ok((due, Some(at)));
+            }
+            // A kind that a newer node has set is that node's to fire.
+            let Some(kind) = timer::Kind::parse(get(row, 2)?) else { continue };
+            due.push(Due { org: parsed(row, 0)?, key: timer::Key { subject: get(row, 1)?, kind }, at });
+        }
+        Ok((due, None))
+    }
+
+    pub(crate) async fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        let found = self.ask("SELECT org, project, state, count(*) FROM live GROUP BY org, project, state", &[]).await?;
+        found
+            .iter()
+            .map(|row| {
+                let state = State::parse(get(row, 2)?).ok_or_else(|| rows::garbled("not a state"))?.as_str();
+                Ok(Depth { org: parsed(row, 0)?, project: parsed(row, 1)?, state, jobs: get(row, 3)? })
+            })
+            .collect()
+    }
+
+    pub(crate) async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
+        // One index step an org, however long their histories are.
+        let sql = "WITH RECURSIVE o(org) AS ((SELECT org FROM event ORDER BY org LIMIT 1) UNION ALL \
+                   SELECT (SELECT e.org FROM event e WHERE e.org > o.org ORDER BY e.org LIMIT 1) FROM o WHERE o.org IS NOT NULL) \
+                   SELECT org FROM o WHERE org IS NOT NULL";
+        self.ask(sql, &[]).await?.iter().map(|row| parsed(row, 0)).collect()
+    }
+
+    pub(crate) async fn unsealed(&self, org: &OrgId, wanted: usize) -> Result<Unsealed, StoreError> {
+        let mark = *self.signals.events.borrow();
+        let sql = "SELECT n, to_pos, mac FROM seal WHERE org = $1 ORDER BY n DESC LIMIT 1";
+        let last = match self.ask(sql, &[&org.as_str()]).await?.first() {
+            Some(row) => SealHead { n: get(row, 0)?, to_pos: get(row, 1)?, mac: rows::digest(row, 2)? },
+            None => SealHead::NONE,
+        };
+        let sql = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
+        let found = self.ask(sql, &[&org.as_str(), &last.to_pos, &mark, &row_limit(wanted)]).await?;
+        let mut unsealed = Unsealed { last, to_pos: last.to_pos, root: Root::default() };
+        for row in &found {
+            unsealed.to_pos = get(row, 0)?;
+            unsealed.root.add(unsealed.to_pos, rows::digest(row, 1)?);
+        }
+        Ok(unsealed)
+    }
+}
+
+fn fence(row: &Row) -> Result<Fence, StoreError> {
+    Ok(Fence { org: parsed(row, 0)?, job: JobId(get(row, 1)?), token: get(row, 2)?, worker: parsed(row, 3)? })
+}

@@ -1,0 +1,142 @@
+//! Rows of PostgreSQL as values of the core.
+
+use super::statements::{ENDED_LEN, LIVE_LEN};
+use crate::error::StoreError;
+use crate::records::JobRecord;
+use baton_core::canon::{Digest, Json};
+use baton_core::event::{Head, Recorded};
+use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::{JobId, Micros};
+use std::fmt::Display;
+use std::str::FromStr;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+pub(super) type Result<T> = std::result::Result<T, StoreError>;
+
+pub(super) fn garbled(what: impl Display) -> StoreError {
+    StoreError::Garbled(what.to_string())
+}
+
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, i: usize) -> Result<T> {
+    row.try_get(i).map_err(garbled)
+}
+
+pub(super) fn parsed<T: FromStr>(row: &Row, i: usize) -> Result<T>
+where
+    T::Err: Display,
+{
+    get::<&str>(row, i)?.parse().map_err(|e: T::Err| garbled(e))
+}
+
+pub(super) fn digest(row: &Row, i: usize) -> Result<Digest> {
+    Digest::from_slice(get(row, i)?).ok_or_else(|| garbled("not a digest"))
+}
+
+pub(super) fn micros(row: &Row, i: usize) -> Result<Micros> {
+    get(row, i).map(Micros)
+}
+
+pub(super) fn maybe_micros(row: &Row, i: usize) -> Result<Option<Micros>> {
+    Ok(get::<Option<i64>>(row, i)?.map(Micros))
+}
+
+pub(super) fn count(row: &Row, i: usize) -> Result<u32> {
+    u32::try_from(get::<i32>(row, i)?).map_err(garbled)
+}
+
+pub(super) fn head(row: &Row, i: usize) -> Result<Head> {
+    Ok(Head { n: get(row, i)?, hash: digest(row, i + 1)?, at: micros(row, i + 2)? })
+}
+
+pub(super) fn live_job(row: &Row) -> Result<Job> {
+    let due_at = maybe_micros(row, 8)?;
+    let state = get::<&str>(row, 6)?;
+    let status = match State::parse(state) {
+        Some(State::Queued) => Status::Queued { due_at: due_at.ok_or_else(|| garbled("queued but never due"))? },
+        Some(State::Executing) => Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } },
+        Some(State::AwaitingTool) => {
+            let pause = Pause::parse(get(row, 7)?).ok_or_else(|| garbled("not a pause"))?;
+            Status::AwaitingTool { pause, due_at }
+        }
+        _ => return Err(garbled(format!("{state} is not a live state"))),
+    };
+    Ok(Job {
+        org: parsed(row, 0)?,
+        id: JobId(get(row, 1)?),
+        project: parsed(row, 2)?,
+        kind: Kind { name: parsed(row, 3)?, version: count(row, 4)? },
+        priority: get(row, 5)?,
+        status,
+        attempts: count(row, 11)?,
+        max_attempts: count(row, 12)?,
+        token: get(row, 13)?,
+        wakes: get(row, 14)?,
+        created_at: micros(row, 15)?,
+        started_at: maybe_micros(row, 16)?,
+        has_deadline: get(row, 17)?,
+        head: head(row, 18)?,
+    })
+}
+
+/// `from` is where the columns start.
+pub(super) fn ended_job(row: &Row, from: usize) -> Result<Job> {
+    let i = |n: usize| from + n;
+    let how = End::parse(get(row, i(6))?).ok_or_else(|| garbled("not an end"))?;
+    Ok(Job {
+        org: parsed(row, i(0))?,
+        id: JobId(get(row, i(1))?),
+        project: parsed(row, i(2))?,
+        kind: Kind { name: parsed(row, i(3))?, version: count(row, i(4))? },
+        priority: get(row, i(5))?,
+        status: Status::Ended { how, at: micros(row, i(7))? },
+        attempts: count(row, i(8))?,
+        max_attempts: count(row, i(9))?,
+        token: get(row, i(10))?,
+        wakes: 0,
+        created_at: micros(row, i(11))?,
+        started_at: maybe_micros(row, i(12))?,
+        has_deadline: get::<Option<i64>>(row, i(13))?.is_some(),
+        head: head(row, i(14))?,
+    })
+}
+
+/// `LIVE`, `ENDED` and then these.
+pub(super) const COLD: &str = "j.payload, j.source_session, j.deadline_at, j.result, j.error_code, j.error";
+
+pub(super) fn record(row: &Row) -> Result<JobRecord> {
+    let is_live = get::<Option<&str>>(row, 0)?.is_some();
+    let job = if is_live { live_job(row)? } else { ended_job(row, LIVE_LEN)? };
+    let i = |n: usize| LIVE_LEN + ENDED_LEN + n;
+    let session: Option<&str> = get(row, i(1))?;
+    let cold = Cold {
+        payload: Json::stored(get::<&str>(row, i(0))?),
+        source_session: session.map(|s| s.parse().map_err(|e: baton_core::name::BadName| garbled(e))).transpose()?,
+        deadline_at: maybe_micros(row, i(2))?,
+    };
+    let code: Option<String> = get(row, i(4))?;
+    let message: Option<String> = get(row, i(5))?;
+    Ok(JobRecord {
+        job,
+        cold,
+        result: get::<Option<&str>>(row, i(3))?.map(Json::stored),
+        error: code.map(|code| Failure { code, message: message.unwrap_or_default() }),
+    })
+}
+
+pub(super) const EVENT: &str = "e.org, e.pos, e.subject, e.n, e.at, e.kind, e.actor, e.data, e.hash";
+pub(super) const EVENT_LEN: usize = 9;
+
+pub(super) fn event(row: &Row) -> Result<(i64, Recorded)> {
+    let recorded = Recorded {
+        org: parsed(row, 0)?,
+        subject: get(row, 2)?,
+        n: get(row, 3)?,
+        at: micros(row, 4)?,
+        kind: get(row, 5)?,
+        actor: get(row, 6)?,
+        data: Json::stored(get::<&str>(row, 7)?),
+        hash: digest(row, 8)?,
+    };
+    Ok((get(row, 1)?, recorded))
+}

@@ -1,0 +1,120 @@
+//! The statements of the hot path, prepared once per connection. Each handles many rows.
+
+use futures_util::future::try_join_all;
+use tokio_postgres::{Client, Error, Statement};
+
+/// The columns of `live` that make a job, in the order `rows::live_job` reads them.
+pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
+    l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
+    l.head_n, l.head_hash, l.head_at, l.ord";
+pub(super) const LIVE_LEN: usize = 22;
+
+/// The columns of `job` that make an ended job, in the order `rows::ended_job` reads them.
+pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.priority, j.state, j.ended_at, \
+    j.attempts, j.max_attempts, j.token, j.created_at, j.started_at, j.deadline_at, j.head_n, j.head_hash, j.head_at";
+pub(super) const ENDED_LEN: usize = 17;
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
+        const COUNT: usize = [$(stringify!($name),)*].len();
+
+        pub(super) struct Statements { $($(#[$doc])* pub $name: Statement,)* }
+
+        impl Statements {
+            /// All at once: one round trip, not one each.
+            pub async fn prepare(client: &Client) -> Result<Self, Error> {
+                let sql: Vec<String> = vec![$($sql.to_string(),)*];
+                let all = try_join_all(sql.iter().map(|s| client.prepare(s))).await?;
+                let [$($name,)*] = <[Statement; COUNT]>::try_from(all)
+                    .unwrap_or_else(|_| unreachable!("as many come back as were asked for"));
+                Ok(Self { $($name,)* })
+            }
+        }
+    };
+}
+
+statements! {
+    /// Locks definitions in the order of the keys.
+    lock_definitions = "SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, class, name, o) \
+        CROSS JOIN LATERAL (SELECT org, class, name, id, head_n, head_hash, head_at FROM definition x \
+        WHERE x.org = k.org AND x.class = k.class AND x.name = k.name OFFSET 0 FOR UPDATE) d";
+    versions = "SELECT v.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+        (SELECT org, id, version, digest FROM definition_version x WHERE x.org = k.org AND x.id = k.id OFFSET 0) v";
+    /// Locks live jobs in the order of the keys.
+    lock_jobs = format!("SELECT l.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
+        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l");
+    /// Asked after the locks are held: a job that ended meanwhile is found here.
+    ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
+    seals = "SELECT s.* FROM unnest($1::text[]) AS k(org) CROSS JOIN LATERAL \
+        (SELECT org, n, to_pos, mac FROM seal x WHERE x.org = k.org ORDER BY n DESC LIMIT 1) s";
+    timers = "SELECT t.* FROM unnest($1::text[], $2::uuid[], $3::text[]) AS k(org, subject, kind) CROSS JOIN LATERAL \
+        (SELECT org, subject, kind, at FROM timer x WHERE x.org = k.org AND x.subject = k.subject AND x.kind = k.kind OFFSET 0) t";
+    lock_onces = "SELECT o.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, scope, key, o) \
+        CROSS JOIN LATERAL (SELECT org, scope, key, request, status, body, expires_at FROM once x \
+        WHERE x.org = k.org AND x.scope = k.scope AND x.key = k.key OFFSET 0 FOR UPDATE) o";
+    /// Scheduled jobs that have come due join the ready ones.
+    promote = "UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live \
+        WHERE phase = 2 AND due_at <= baton_now() + $1 ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
+    candidates = format!("SELECT l.*, j.payload FROM (SELECT {LIVE} FROM live l WHERE l.phase = 1 \
+        AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord LIMIT $2 FOR UPDATE SKIP LOCKED) l \
+        CROSS JOIN LATERAL (SELECT payload FROM job x WHERE x.org = l.org AND x.id = l.id OFFSET 0) j");
+    next_due = "SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1";
+    /// Asking for the transaction's id gives it one, which it must have before it takes event
+    /// positions, and by which its fate can be asked later.
+    now = "SELECT baton_now(), pg_current_xact_id()::text";
+
+    insert_jobs = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
+        created_at, max_attempts) SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], \
+        $6::int[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::int[])";
+    insert_live = "INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
+        lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, head_at) \
+        SELECT nextval('job_order'), k.* FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], \
+        $7::smallint[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::int[], $14::int[], \
+        $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[]) k";
+    update_live = "WITH u AS (UPDATE live SET phase = k.phase, state = k.state, pause = k.pause, due_at = k.due_at, \
+        worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
+        started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at \
+        FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \
+        $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[]) \
+        AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, token, wakes, started_at, head_n, \
+        head_hash, head_at) WHERE live.org = k.org AND live.id = k.id RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
+    delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        WHERE live.org = k.org AND live.id = k.id RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'a removal of live jobs') FROM d";
+    end_jobs = "WITH u AS (UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, \
+        error_code = k.error_code, error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, \
+        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at \
+        FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[]) \
+        AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at) \
+        WHERE job.org = k.org AND job.id = k.id RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'an end of jobs') FROM u";
+    /// Another node may have registered the name first, under another id; the count says so.
+    put_definitions = "WITH p AS (INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[], $6::bytea[], $7::bigint[]) \
+        ON CONFLICT (org, class, name) DO UPDATE SET head_n = excluded.head_n, head_hash = excluded.head_hash, \
+        head_at = excluded.head_at WHERE definition.id = excluded.id RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'a registration of definitions') FROM p";
+    insert_versions = "INSERT INTO definition_version (org, id, version, digest, body) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::bytea[], $5::text[])";
+    put_timers = "INSERT INTO timer (org, subject, kind, at) SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[]) \
+        ON CONFLICT (org, subject, kind) DO UPDATE SET at = excluded.at";
+    delete_timers = "DELETE FROM timer USING unnest($1::text[], $2::uuid[], $3::text[]) AS k(org, subject, kind) \
+        WHERE timer.org = k.org AND timer.subject = k.subject AND timer.kind = k.kind";
+    /// A record that still speaks is never overwritten: another node was faster, and the count says so.
+    put_onces = "WITH p AS (INSERT INTO once (org, scope, key, request, status, body, expires_at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::int[], $6::text[], $7::bigint[]) \
+        ON CONFLICT (org, scope, key) DO UPDATE SET request = excluded.request, status = excluded.status, \
+        body = excluded.body, expires_at = excluded.expires_at WHERE once.expires_at <= $8 RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'a record of idempotency keys') FROM p";
+    insert_seals = "INSERT INTO seal (org, n, from_pos, to_pos, count, root, prev, at, mac) \
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], \
+        $8::bigint[], $9::bytea[])";
+    insert_events = "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
+        SELECT nextval('event_pos'), k.* FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], \
+        $6::text[], $7::text[], $8::bytea[]) k";
+    purge_onces = "DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE expires_at <= $1 \
+        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+}

@@ -1,0 +1,123 @@
+//! How far the history is final.
+//!
+//! Positions are taken from a sequence while transactions run, so a lower one may appear after
+//! a higher one. A reader that simply asked for "after this position" would skip events. One
+//! tailer per node publishes a mark that readers never pass:
+//!
+//! - positions that are visible without a gap are final at once;
+//! - at a gap, the tailer notes the highest position it has seen and draws a transaction id of
+//!   its own. Every writer owns an id before it takes positions, so whoever took one up to the
+//!   noted position has a smaller id than that. When all smaller ids have ended, the gap will
+//!   never be filled (somebody rolled back), and the noted position is final.
+
+use super::Shared;
+use super::link;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_postgres::{Client, Error, Statement};
+
+/// Looks by itself this often, should no wake-up come.
+const POLL: Duration = Duration::from_millis(500);
+/// While a gap is open, somebody is about to commit or to roll back.
+const GAP_POLL: Duration = Duration::from_millis(2);
+const GAP_POLL_MAX: Duration = Duration::from_millis(100);
+const RECONNECT: Duration = Duration::from_millis(500);
+/// Positions looked at in one step.
+const STEP: i64 = 10_000;
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut mark = None;
+    loop {
+        if let Err(e) = connected(&shared, &mut mark).await {
+            tracing::warn!(error = link::text(&e), "following the history is interrupted; readers wait");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+struct Gap {
+    highest: i64,
+    xid: String,
+    looked: u32,
+}
+
+struct Questions {
+    after: Statement,
+    own_xid: Statement,
+    settled: Statement,
+}
+
+async fn connected(shared: &Shared, mark: &mut Option<i64>) -> Result<(), Error> {
+    let (client, driver) = link::plain(&shared.config).await?;
+    let result = follow(shared, &client, mark).await;
+    driver.abort();
+    result
+}
+
+async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Result<(), Error> {
+    client.batch_execute("SET enable_seqscan = off; SET jit = off").await?;
+    let q = Questions {
+        after: client.prepare("SELECT pos FROM event WHERE pos > $1 ORDER BY pos LIMIT $2").await?,
+        own_xid: client.prepare("SELECT pg_current_xact_id()::text").await?,
+        settled: client
+            .prepare("SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8")
+            .await?,
+    };
+    let mut at = match *mark {
+        Some(at) => at,
+        None => start(client, &q).await?,
+    };
+    let mut gap: Option<Gap> = None;
+    loop {
+        shared.signals.publish(at);
+        *mark = Some(at);
+        let rows = client.query(&q.after, &[&at, &STEP]).await?;
+        let full = i64::try_from(rows.len()) == Ok(STEP);
+        let mut highest = at;
+        for row in &rows {
+            let pos: i64 = row.get(0);
+            if pos == at + 1 {
+                at = pos;
+            }
+            highest = pos;
+        }
+        if let Some(open) = &mut gap {
+            if at >= open.highest {
+                gap = None;
+            } else if settled(client, &q, &open.xid).await? {
+                at = open.highest;
+                gap = None;
+                continue;
+            } else {
+                open.looked += 1;
+            }
+        }
+        if highest > at && gap.is_none() {
+            let xid = client.query_one(&q.own_xid, &[]).await?.get(0);
+            gap = Some(Gap { highest, xid, looked: 0 });
+        }
+        let pause = match &gap {
+            Some(open) => GAP_POLL.saturating_mul(1 << open.looked.min(6)).min(GAP_POLL_MAX),
+            None if full => Duration::ZERO,
+            None => POLL,
+        };
+        shared.signals.publish(at);
+        // Either way the next look decides; being woken only makes it sooner.
+        let _ = tokio::time::timeout(pause, shared.tail.notified()).await;
+    }
+}
+
+/// Everything that was taken before now, once whoever took it has ended.
+async fn start(client: &Client, q: &Questions) -> Result<i64, Error> {
+    let row = client.query_one("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_pos", &[]).await?;
+    let highest: i64 = row.get(0);
+    let xid: String = client.query_one(&q.own_xid, &[]).await?.get(0);
+    while !settled(client, q, &xid).await? {
+        tokio::time::sleep(GAP_POLL).await;
+    }
+    Ok(highest)
+}
+
+async fn settled(client: &Client, q: &Questions, xid: &str) -> Result<bool, Error> {
+    client.query_one(&q.settled, &[&xid]).await?.try_get(0)
+}

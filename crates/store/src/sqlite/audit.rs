@@ -1,0 +1,135 @@
+//! Verifying the whole history, in one snapshot on a reading connection.
+
+use super::{Db, query, rows as row, store_error};
+use crate::error::StoreError;
+use baton_core::audit::{Chains, Report, Seals};
+use baton_core::seal::{Key, Root, Seal};
+use baton_core::{JobId, OrgId};
+use rusqlite::{Connection, Row, Transaction};
+
+impl Db {
+    pub(crate) async fn audit(&self, key: Option<Key>) -> Result<Report, StoreError> {
+        self.read(move |conn| {
+            let snapshot = conn.transaction().map_err(store_error)?;
+            audit(&snapshot, key.as_ref()).map_err(store_error)
+        })
+        .await
+    }
+}
+
+fn audit(tx: &Transaction<'_>, key: Option<&Key>) -> rusqlite::Result<Report> {
+    let mut report = rows(tx, key)?;
+    file(tx, &mut report)?;
+    Ok(report)
+}
+
+/// Everything but the file itself.
+pub(super) fn rows(tx: &Transaction<'_>, key: Option<&Key>) -> rusqlite::Result<Report> {
+    let mut report = Report::default();
+    chains(tx, &mut report)?;
+    for org in query::orgs(tx)? {
+        seals(tx, &org, key, &mut report)?;
+    }
+    rows_without(tx, &mut report)?;
+    Ok(report)
+}
+
+fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let verdict: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if verdict != "ok" {
+        report.add("file_corrupt", &OrgId::default(), "baton.db", verdict);
+    }
+    Ok(())
+}
+
+fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let mut all = conn.prepare(&format!(
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash)
+         FROM event e
+         LEFT JOIN live l ON l.org = e.org AND l.id = e.subject
+         LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
+         LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject
+         ORDER BY e.org, e.subject, e.n",
+        row::EVENT
+    ))?;
+    let mut chains = Chains::default();
+    let mut found = all.query([])?;
+    while let Some(row) = found.next()? {
+        let (_, event) = row::event(row)?;
+        let claimed = match row.get::<_, Option<i64>>(row::EVENT_LEN)? {
+            Some(n) => Some((n, row::digest(row, row::EVENT_LEN + 1)?)),
+            None => None,
+        };
+        chains.event(report, &event, claimed);
+    }
+    chains.finish(report);
+    Ok(())
+}
+
+fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report) -> rusqlite::Result<()> {
+    let mut all = conn.prepare(
+        "SELECT org, n, from_pos, to_pos, count, root, prev, at, mac FROM seal WHERE org = ?1 ORDER BY n",
+    )?;
+    let mut range = conn.prepare("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
+    let mut checker = Seals::new(key);
+    for seal in all.query_map([org.as_str()], seal)? {
+        let seal = seal?;
+        let mut root = Root::default();
+        let mut events = range.query((org.as_str(), seal.from_pos, seal.to_pos))?;
+        while let Some(row) = events.next()? {
+            root.add(row.get(0)?, row::digest(row, 1)?);
+        }
+        checker.seal(report, &seal, root);
+    }
+    Ok(())
+}
+
+fn seal(row: &Row<'_>) -> rusqlite::Result<Seal> {
+    Ok(Seal {
+        org: row::parsed(row, 0)?,
+        n: row.get(1)?,
+        from_pos: row.get(2)?,
+        to_pos: row.get(3)?,
+        count: row.get(4)?,
+        root: row::digest(row, 5)?,
+        prev: row::digest(row, 6)?,
+        at: row::micros(row, 7)?,
+        mac: row::digest(row, 8)?,
+    })
+}
+
+/// Rows whose history or whose other half is missing.
+fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    const NO_EVENT: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
+    let checks = [
+        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT}")),
+        ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT}")),
+        (
+            "job_lost",
+            "SELECT org, id FROM job r WHERE state IS NULL
+             AND NOT EXISTS (SELECT 1 FROM live l WHERE l.org = r.org AND l.id = r.id)"
+                .to_owned(),
+        ),
+        (
+            "job_undead",
+            "SELECT org, id FROM live r WHERE NOT EXISTS
+             (SELECT 1 FROM job j WHERE j.org = r.org AND j.id = r.id AND j.state IS NULL)"
+                .to_owned(),
+        ),
+    ];
+    for (code, sql) in checks {
+        let mut all = conn.prepare(&sql)?;
+        let mut found = all.query([])?;
+        while let Some(row) = found.next()? {
+            report.add(code, &row::parsed(row, 0)?, JobId(row::uuid(row, 1)?), "see docs/errors.md");
+        }
+    }
+    Ok(())
+}
+
+/// The whole history in the order of commits.
+#[cfg(feature = "faults")]
+pub(super) fn history(conn: &Connection) -> rusqlite::Result<Vec<baton_core::event::Recorded>> {
+    let sql = format!("SELECT {} FROM event e ORDER BY e.pos", row::EVENT);
+    conn.prepare(&sql)?.query_map([], |r| row::event(r).map(|(_, event)| event))?.collect()
+}

@@ -1,0 +1,68 @@
+//! Checkpoints beside the writer: moving pages from the log into the file must not stall
+//! commits.
+//!
+//! A passive checkpoint on its own connection blocks nobody, but under steady writing it never
+//! quite catches up, so the log would grow for ever. When it is long, the writer does the
+//! (short) rest itself between two groups, and the log starts again from its beginning.
+
+use super::connect;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Groups between two looks at the log.
+const GROUPS: u32 = 128;
+/// Pages in the log from which the writer helps: 64 MB.
+const LONG_PAGES: i64 = 16_384;
+
+pub(super) struct Checkpointer {
+    nudge: SyncSender<()>,
+    log_pages: Arc<AtomicI64>,
+    groups: u32,
+}
+
+pub(super) fn spawn(path: &Path) -> rusqlite::Result<Checkpointer> {
+    let conn = connect(path)?;
+    let (nudge, nudged) = sync_channel(1);
+    let log_pages = Arc::new(AtomicI64::new(0));
+    let seen = log_pages.clone();
+    let thread = std::thread::Builder::new().name("sqlite-checkpoint".to_owned());
+    let started = thread.spawn(move || {
+        while nudged.recv().is_ok() {
+            match passive(&conn) {
+                Ok(pages) => seen.store(pages, Ordering::Relaxed),
+                Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
+            }
+        }
+    });
+    if let Err(e) = started {
+        tracing::error!(%e, "cannot start the checkpoint thread");
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    Ok(Checkpointer { nudge, log_pages, groups: 0 })
+}
+
+/// How many pages the log holds.
+fn passive(conn: &Connection) -> rusqlite::Result<i64> {
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
+}
+
+impl Checkpointer {
+    /// Called by the writer between groups.
+    pub fn after_group(&mut self, writer: &Connection) {
+        self.groups += 1;
+        if self.groups < GROUPS {
+            return;
+        }
+        self.groups = 0;
+        if self.log_pages.swap(0, Ordering::Relaxed) > LONG_PAGES
+            && let Err(e) = passive(writer)
+        {
+            tracing::warn!(%e, "a checkpoint failed; the next one will do its work");
+        }
+        // Full means that a nudge is already waiting.
+        let _ = self.nudge.try_send(());
+    }
+}

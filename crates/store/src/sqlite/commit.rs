@@ -1,0 +1,219 @@
+//! One group in one transaction.
+
+use super::writer::{Inner, Writer};
+use super::{load, store_error, write};
+use crate::error::StoreError;
+use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
+use baton_core::event::Recorded;
+use baton_core::World;
+use rusqlite::OptionalExtension;
+
+/// Whether the writer lives on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Alive,
+    Dead,
+}
+
+pub(super) enum Failed {
+    /// This group cannot be committed as it is; one of its members may be to blame.
+    Spoiled(StoreError),
+    /// The database cannot be written to at the moment; nothing was.
+    Down(StoreError),
+    /// Certainly not committed; try again.
+    Again,
+    /// Nobody can say what is on the disk any more.
+    Unknown,
+    /// The process is to be taken for dead.
+    #[cfg(feature = "faults")]
+    Crashed,
+}
+
+/// Runs a group, and its members one by one if the group as a whole fails.
+pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> Fate {
+    if works.is_empty() {
+        return Fate::Alive;
+    }
+    match tries(writer, inner, &mut works) {
+        Ok(()) => {
+            works.into_iter().for_each(Work::answer);
+            Fate::Alive
+        }
+        Err(Failed::Spoiled(_)) => {
+            for work in works {
+                let mut alone = vec![work];
+                let fate = match tries(writer, inner, &mut alone) {
+                    Ok(()) => {
+                        alone.into_iter().for_each(Work::answer);
+                        Fate::Alive
+                    }
+                    Err(failed) => fail(alone, failed),
+                };
+                if fate == Fate::Dead {
+                    return Fate::Dead;
+                }
+            }
+            Fate::Alive
+        }
+        Err(failed) => fail(works, failed),
+    }
+}
+
+fn fail(works: Vec<Work>, failed: Failed) -> Fate {
+    let (why, fate) = match failed {
+        Failed::Spoiled(why) | Failed::Down(why) => (why, Fate::Alive),
+        Failed::Again => {
+            (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive)
+        }
+        // After a failed fsync the kernel may show what the disk does not hold: only a restart,
+        // which reads the disk, can be trusted. Writing stops until then.
+        Failed::Unknown => (StoreError::OutcomeUnknown, Fate::Dead),
+        #[cfg(feature = "faults")]
+        Failed::Crashed => {
+            // A dead process answers nobody, not even by hanging up.
+            std::mem::forget(works);
+            return Fate::Dead;
+        }
+    };
+    tracing::error!(%why, "commands could not be committed");
+    works.into_iter().for_each(|work| work.fail(why.clone()));
+    fate
+}
+
+fn tries(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(), Failed> {
+    for _ in 0..CONFLICT_TRIES {
+        match attempt(writer, inner, works) {
+            Err(Failed::Again) => {}
+            other => return other,
+        }
+    }
+    Err(Failed::Again)
+}
+
+fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(), Failed> {
+    // Groups with many needs settle in few rounds; one round more finds who exceeds his share.
+    for _ in 0..=NEED_ROUNDS + 1 {
+        begin(inner)?;
+        let counters = (inner.next_pos, inner.next_ord);
+        let outcome = in_transaction(writer, inner, works);
+        let give_up = |inner: &mut Inner| {
+            (inner.next_pos, inner.next_ord) = counters;
+            rollback(inner);
+        };
+        match outcome {
+            Ok(Some(world)) if world.is_clean() && !works.iter().any(|w| matches!(w, Work::Purge(_))) => {
+                give_up(inner);
+                return Ok(());
+            }
+            Ok(Some(world)) => {
+                return finish(writer, inner, works, &world).inspect_err(|_| give_up(inner));
+            }
+            Ok(None) => give_up(inner),
+            Err(failed) => {
+                give_up(inner);
+                return Err(failed);
+            }
+        }
+    }
+    Err(Failed::Spoiled(StoreError::Rejected("the group kept asking to see more".to_owned())))
+}
+
+fn begin(inner: &Inner) -> Result<(), Failed> {
+    if !inner.conn.is_autocommit() {
+        rollback(inner);
+    }
+    inner.conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| Failed::Down(store_error(e)))
+}
+
+fn rollback(inner: &Inner) {
+    if !inner.conn.is_autocommit()
+        && let Err(e) = inner.conn.execute_batch("ROLLBACK")
+    {
+        tracing::error!(%e, "a rollback failed");
+    }
+}
+
+/// Loads, decides and writes; `None` if somebody needs to see more first.
+fn in_transaction(
+    writer: &Writer,
+    inner: &mut Inner,
+    works: &mut [Work],
+) -> Result<Option<World>, Failed> {
+    let now = super::writer::now(&writer.options);
+    let plan = group::plan(works);
+    let mut world = load::world(&inner.conn, &plan).map_err(|e| spoiled(store_error(e)))?;
+    let mut found = Vec::with_capacity(plan.asks.len());
+    for (ask, want) in &plan.asks {
+        found.push(load::candidates(&inner.conn, ask, *want, now).map_err(|e| spoiled(store_error(e)))?);
+    }
+    let env = Env { now, defs: &writer.options.definitions };
+    match group::decide(works, &mut world, found, &env) {
+        Round::Ready => {}
+        Round::Again => return Ok(None),
+        Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
+    }
+    write::world(inner, &world, now).map_err(spoiled)?;
+    for work in works.iter_mut() {
+        if let Work::Purge(seat) = work {
+            seat.purged = write::purge(&inner.conn, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
+        }
+    }
+    Ok(Some(world))
+}
+
+/// A disk that is full or gone is nobody's fault; anything else may be one member's.
+fn spoiled(why: StoreError) -> Failed {
+    match why {
+        StoreError::Unavailable(_) => Failed::Down(why),
+        other => Failed::Spoiled(other),
+    }
+}
+
+fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> Result<(), Failed> {
+    #[cfg(feature = "faults")]
+    let committed = super::mishap::commit(writer, inner, works);
+    #[cfg(not(feature = "faults"))]
+    let committed = {
+        let _ = works;
+        commit(inner)
+    };
+    match committed {
+        Committed::Yes => {}
+        Committed::No(failed) => return Err(failed),
+        Committed::Ask => match world.events().last() {
+            Some(witness) if stands(inner, witness).map_err(|e| Failed::Down(store_error(e)))? => {}
+            Some(_) => return Err(Failed::Again),
+            None => return Err(Failed::Unknown),
+        },
+    }
+    writer.signals.stir(group::stirred(world));
+    writer.signals.publish(inner.next_pos - 1);
+    Ok(())
+}
+
+pub(super) enum Committed {
+    Yes,
+    No(Failed),
+    /// An error came back, but the transaction is over: look for what it wrote.
+    Ask,
+}
+
+pub(super) fn commit(inner: &Inner) -> Committed {
+    let Err(e) = inner.conn.execute_batch("COMMIT") else { return Committed::Yes };
+    let disk_failed = matches!(e.sqlite_error_code(), Some(rusqlite::ErrorCode::SystemIoFailure));
+    if disk_failed {
+        tracing::error!(%e, "the disk failed during a commit");
+        return Committed::No(Failed::Unknown);
+    }
+    if inner.conn.is_autocommit() { Committed::Ask } else { Committed::No(Failed::Down(store_error(e))) }
+}
+
+/// Whether this very event is in the history: its hash covers everything before it.
+fn stands(inner: &Inner, witness: &Recorded) -> rusqlite::Result<bool> {
+    let found: Option<Vec<u8>> = inner
+        .conn
+        .prepare_cached("SELECT hash FROM event WHERE org = ?1 AND subject = ?2 AND n = ?3")?
+        .query_row((witness.org.as_str(), witness.subject.as_bytes(), witness.n), |row| row.get(0))
+        .optional()?;
+    Ok(found.is_some_and(|hash| hash == witness.hash.0))
+}

@@ -1,0 +1,115 @@
+//! The data directory: one process at a time, and what to do with a file that cannot be read.
+
+use super::{connect, migrations};
+use crate::error::OpenError;
+use crate::open::Corrupt;
+use rusqlite::{Connection, ErrorCode};
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// Files up to this size are checked whole on every start; a larger one would make starting
+/// slow, so only its schema is read and `baton audit` does the rest.
+const CHECK_WHOLE_BYTES: u64 = 64 * 1024 * 1024;
+/// How many files were moved aside before we refuse to add another.
+const QUARANTINES_MAX: u32 = 1_000;
+
+/// Held while the process uses the directory; the system releases it even after SIGKILL.
+pub(crate) struct DirLock(#[expect(dead_code, reason = "holding it open is its use")] File);
+
+impl DirLock {
+    pub fn take(dir: &Path) -> Result<Self, OpenError> {
+        let unusable = |cause| OpenError::DataDir { path: dir.to_owned(), cause };
+        create_private(dir).map_err(unusable)?;
+        let file = File::options().create(true).append(true).open(dir.join("lock")).map_err(unusable)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse(dir.to_owned())),
+            Err(TryLockError::Error(cause)) => Err(unusable(cause)),
+        }
+    }
+}
+
+/// What is in there is nobody else's business.
+fn create_private(dir: &Path) -> std::io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// Opens and migrates the database; a corrupt one is moved aside first.
+pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connection, OpenError> {
+    let cause = match open_checked(path) {
+        Ok(conn) => return Ok(conn),
+        Err(Failed::Open(e)) => return Err(e),
+        Err(Failed::Corrupt(cause)) => cause,
+    };
+    let moved_to = quarantine(path)?;
+    tracing::error!(%cause, moved_to = %moved_to.display(), "the database file was corrupt and has been moved aside");
+    match corrupt {
+        Corrupt::Stop => Err(OpenError::Corrupt { moved_to }),
+        Corrupt::StartEmpty => match open_checked(path) {
+            Ok(conn) => Ok(conn),
+            Err(Failed::Open(e)) => Err(e),
+            Err(Failed::Corrupt(e)) => Err(OpenError::Database(e)),
+        },
+    }
+}
+
+enum Failed {
+    Corrupt(String),
+    Open(OpenError),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(e: rusqlite::Error) -> Self {
+        match e.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(e.to_string()),
+            _ => Self::Open(OpenError::Database(e.to_string())),
+        }
+    }
+}
+
+fn open_checked(path: &Path) -> Result<Connection, Failed> {
+    let mut conn = connect(path)?;
+    let size = fs::metadata(path).map_or(0, |m| m.len());
+    if size <= CHECK_WHOLE_BYTES {
+        let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            return Err(Failed::Corrupt(verdict));
+        }
+    } else {
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    }
+    migrations::run(&mut conn).map_err(Failed::Open)?;
+    Ok(conn)
+}
+
+/// Moves the database with its companions into a directory of their own.
+fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let unusable = |cause| OpenError::DataDir { path: dir.to_owned(), cause };
+    for n in 1..=QUARANTINES_MAX {
+        let aside = dir.join(format!("corrupt-{n}"));
+        match fs::create_dir(&aside) {
+            Ok(()) => {
+                for suffix in ["", "-wal", "-shm"] {
+                    let mut from = path.as_os_str().to_owned();
+                    from.push(suffix);
+                    let from = PathBuf::from(from);
+                    if let (true, Some(name)) = (from.exists(), from.file_name()) {
+                        fs::rename(&from, aside.join(name)).map_err(unusable)?;
+                    }
+                }
+                return Ok(aside);
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(cause) => return Err(unusable(cause)),
+        }
+    }
+    Err(OpenError::Database(format!("{} holds {QUARANTINES_MAX} corrupt databases already", dir.display())))
+}

@@ -1,0 +1,73 @@
+//! A simulated disk: a database that belongs to no process.
+//!
+//! It survives a crash of the node that uses it, and several simulated nodes can share it.
+//! Statements run inline, so that a run on one thread with paused time is the same each time.
+
+use super::writer::{self, Inner, Writer};
+use super::{Db, Reading, audit, migrations, store_error};
+use crate::error::{OpenError, StoreError};
+use crate::group::QUEUE_MAX;
+use crate::open::OpenOptions;
+use crate::signals::Signals;
+use baton_core::audit::Report;
+use baton_core::event::Recorded;
+use baton_core::seal::Key;
+use rusqlite::Connection;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+
+#[derive(Clone)]
+pub struct Disk(Arc<Mutex<Inner>>);
+
+impl Disk {
+    /// An empty disk, in memory.
+    pub fn empty() -> Result<Self, OpenError> {
+        let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
+        let mut conn = Connection::open_in_memory().map_err(database)?;
+        migrations::run(&mut conn)?;
+        Ok(Self(Arc::new(Mutex::new(Inner::new(conn).map_err(database)?))))
+    }
+
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> T {
+        // A panic inside a transaction leaves it open; the next group rolls it back first.
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Verifies everything that stands on the disk, whoever wrote it.
+    pub fn audit(&self, key: Option<&Key>) -> Result<Report, StoreError> {
+        self.with(|inner| {
+            let snapshot = inner.conn.transaction().map_err(store_error)?;
+            audit::rows(&snapshot, key).map_err(store_error)
+        })
+    }
+
+    /// The whole history of all orgs, in the order of commits.
+    pub fn history(&self) -> Result<Vec<Recorded>, StoreError> {
+        self.with(|inner| audit::history(&inner.conn).map_err(store_error))
+    }
+}
+
+impl Db {
+    /// A node on a simulated disk. Must be called inside a runtime; its committer is a task.
+    pub fn on_disk(disk: Disk, options: OpenOptions) -> Self {
+        let tail = disk.with(|inner| inner.next_pos - 1);
+        let signals = Arc::new(Signals::new(tail));
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let writer = Writer { options: options.clone(), signals: signals.clone() };
+        tokio::spawn(writer::inline(writer, disk.clone(), waiting));
+        Self { options, queue, signals, reading: Reading::Inline(disk), lock: Mutex::new(None) }
+    }
+}
+
+impl Db {
+    /// Any SQL, on a connection of its own where there is a file.
+    pub(crate) async fn raw(&self, sql: &str) -> Result<(), StoreError> {
+        match &self.reading {
+            Reading::Inline(disk) => disk.with(|inner| inner.conn.execute_batch(sql).map_err(store_error)),
+            Reading::Threads(_) => {
+                let conn = super::connect(&self.options.data_dir.join(super::FILE)).map_err(store_error)?;
+                conn.execute_batch(sql).map_err(store_error)
+            }
+        }
+    }
+}

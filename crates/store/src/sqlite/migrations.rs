@@ -1,0 +1,77 @@
+//! The schema on SQLite. Applied migrations are never edited.
+
+use crate::error::OpenError;
+use crate::migrate::{Applied, Migration, pending};
+use rusqlite::{Connection, TransactionBehavior};
+
+const ALL: [Migration; 1] =
+    [Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") }];
+
+/// Runs what is missing. The directory lock keeps other processes away, the transaction makes
+/// it all or nothing.
+pub(super) fn run(conn: &mut Connection) -> Result<(), OpenError> {
+    run_all(conn, &ALL)
+}
+
+fn run_all(conn: &mut Connection, all: &[Migration]) -> Result<(), OpenError> {
+    let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
+    tx.execute_batch(
+        "CREATE TABLE IF NOT EXISTS schema_version (
+             version INTEGER PRIMARY KEY, name TEXT NOT NULL, oldest INTEGER NOT NULL, checksum BLOB NOT NULL)",
+    )
+    .map_err(database)?;
+    let applied = {
+        let mut all = tx.prepare("SELECT version, oldest, checksum FROM schema_version").map_err(database)?;
+        let rows = all.query_map([], |row| {
+            Ok(Applied { version: row.get(0)?, oldest: row.get(1)?, checksum: row.get(2)? })
+        });
+        rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(database)?
+    };
+    for migration in pending(all, &applied)? {
+        tx.execute_batch(migration.sql).map_err(database)?;
+        tx.execute(
+            "INSERT INTO schema_version (version, name, oldest, checksum) VALUES (?1, ?2, ?3, ?4)",
+            (migration.version, migration.name, migration.oldest, migration.checksum().0),
+        )
+        .map_err(database)?;
+    }
+    tx.commit().map_err(database)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_twice_changes_nothing_and_a_newer_schema_is_refused() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        run(&mut conn).unwrap();
+        run(&mut conn).unwrap();
+        let next = Migration { version: 2, name: "next", oldest: 2, sql: "CREATE TABLE later (x)" };
+        run_all(&mut conn, &[ALL[0], next]).unwrap();
+        assert!(matches!(run(&mut conn), Err(OpenError::TooNew { found: 2, oldest: 2, known: 1 })));
+    }
+
+    #[test]
+    fn what_is_append_only_cannot_be_touched_by_hand() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        run(&mut conn).unwrap();
+        conn.execute_batch(
+            "INSERT INTO event VALUES ('default', 1, x'00', 1, 1, 'job.queued', 'api', '{}', zeroblob(32));
+             INSERT INTO seal VALUES ('default', 1, 0, 1, 1, x'00', x'00', 1, x'00');
+             INSERT INTO definition_version VALUES ('default', x'00', 1, x'00', '{}');",
+        )
+        .unwrap();
+        for sql in [
+            "UPDATE event SET at = 2",
+            "DELETE FROM event",
+            "UPDATE seal SET count = 2",
+            "DELETE FROM seal",
+            "UPDATE definition_version SET body = ''",
+            "DELETE FROM definition_version",
+        ] {
+            assert!(conn.execute(sql, []).is_err(), "{sql}");
+        }
+    }
+}

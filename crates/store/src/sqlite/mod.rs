@@ -1,0 +1,121 @@
+//! The embedded database: one writer, readers beside it, in one file of the data directory.
+//!
+//! One thread owns the writing connection: it waits for a submission, takes whatever else has
+//! come meanwhile, runs the group in one transaction and answers. Readers have their own
+//! connections and threads; checkpoints run on another, so that commits do not wait for them.
+//! A simulated store has none of these threads: see `disk`.
+
+mod audit;
+mod checkpoint;
+mod commit;
+mod data_dir;
+#[cfg(feature = "faults")]
+mod disk;
+mod load;
+mod migrations;
+#[cfg(feature = "faults")]
+mod mishap;
+mod query;
+mod readers;
+mod rows;
+mod write;
+mod writer;
+
+use crate::error::{OpenError, StoreError};
+use crate::group::{Message, QUEUE_MAX};
+use crate::open::OpenOptions;
+use crate::signals::Signals;
+use baton_core::Micros;
+pub(crate) use data_dir::DirLock;
+use readers::Readers;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+use writer::{Inner, Writer};
+
+#[cfg(feature = "faults")]
+pub use disk::Disk;
+
+/// The file in the data directory.
+pub(crate) const FILE: &str = "baton.db";
+
+pub struct Db {
+    pub(crate) options: OpenOptions,
+    pub(crate) queue: mpsc::Sender<Message>,
+    pub(crate) signals: Arc<Signals>,
+    reading: Reading,
+    lock: Mutex<Option<Arc<DirLock>>>,
+}
+
+enum Reading {
+    Threads(Readers),
+    #[cfg(feature = "faults")]
+    Inline(Disk),
+}
+
+impl Db {
+    pub fn open(options: OpenOptions) -> Result<Self, OpenError> {
+        let lock = Arc::new(DirLock::take(&options.data_dir)?);
+        let path = options.data_dir.join(FILE);
+        let conn = data_dir::open_or_quarantine(&path, options.corrupt)?;
+        let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
+        let inner = Inner::new(conn).map_err(database)?;
+        let signals = Arc::new(Signals::new(inner.next_pos - 1));
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let checkpointer = checkpoint::spawn(&path).map_err(database)?;
+        let readers = Readers::spawn(&path).map_err(database)?;
+        let writer = Writer { options: options.clone(), signals: signals.clone() };
+        writer::spawn(writer, inner, waiting, checkpointer, lock.clone())
+            .map_err(|cause| OpenError::DataDir { path, cause })?;
+        Ok(Self { options, queue, signals, reading: Reading::Threads(readers), lock: Mutex::new(Some(lock)) })
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.reading {
+            Reading::Threads(readers) => readers.run(f).await,
+            #[cfg(feature = "faults")]
+            Reading::Inline(disk) => disk.with(|inner| f(&mut inner.conn)),
+        }
+    }
+
+    pub(crate) async fn now(&self) -> Result<Micros, StoreError> {
+        Ok(self.clock_now())
+    }
+
+    fn clock_now(&self) -> Micros {
+        writer::now(&self.options)
+    }
+
+    /// Lets another process have the data directory.
+    pub(crate) fn released(&self) {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A writing or reading connection as every one of them must be.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open(path)?;
+    conn.busy_timeout(std::time::Duration::from_secs(5))?;
+    // Anything less than FULL would acknowledge what a power cut can take back.
+    conn.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+         PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;",
+    )?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+/// An error of SQLite's, told apart only as far as callers can act on it.
+pub(crate) fn store_error(e: rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode as Code;
+    match e.sqlite_error_code() {
+        Some(Code::ConstraintViolation) => StoreError::Rejected(e.to_string()),
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StoreError::Garbled(e.to_string()),
+        Some(_) => StoreError::Unavailable(e.to_string()),
+        None => StoreError::Garbled(e.to_string()),
+    }
+}

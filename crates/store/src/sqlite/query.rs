@@ -1,0 +1,178 @@
+//! Questions that change nothing.
+
+use super::{Db, load, rows, store_error};
+use crate::cursor::Cursor;
+use crate::error::StoreError;
+use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
+use crate::store::Unsealed;
+use baton_core::job::{Fence, State};
+use baton_core::seal::{Root, SealHead};
+use baton_core::timer::{self, Due};
+use baton_core::{JobId, Micros, OrgId, WorkerId};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+
+/// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
+const SCAN_MAX: usize = 10_000;
+
+fn records_sql(tail: &str) -> String {
+    let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
+    format!("SELECT {live}, {ended}, {cold} FROM job j LEFT JOIN live l ON l.org = j.org AND l.id = j.id {tail}")
+}
+
+impl Db {
+    pub(crate) async fn job(&self, org: &OrgId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))
+                .and_then(|mut one| one.query_row((org.as_str(), id.0.as_bytes()), rows::record).optional())
+                .map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
+        self.read(move |conn| list(conn, &ask).map_err(store_error)).await
+    }
+
+    pub(crate) async fn events(
+        &self,
+        org: &OrgId,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Page<EventRow, Cursor>, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            let sql = format!("SELECT {} FROM event e WHERE e.org = ?1 AND e.pos > ?2 ORDER BY e.pos LIMIT ?3", rows::EVENT);
+            let mut page = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = page.query_map((org.as_str(), after.0, row_limit(limit)), rows::event).map_err(store_error)?;
+            let items = found
+                .map(|row| row.map(|(pos, event)| EventRow { cursor: Cursor(pos), event }))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(store_error)?;
+            let next = (items.len() == limit).then(|| items.last().map_or(after, |row| row.cursor));
+            Ok(Page { items, next })
+        })
+        .await
+    }
+
+    pub(crate) async fn expired(&self, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        let now = self.clock_now();
+        self.fences("phase = 3 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2", now.0.into(), limit).await
+    }
+
+    pub(crate) async fn held_by(&self, worker: &WorkerId, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        let worker = Value::from(worker.as_str().to_owned());
+        self.fences("phase = 3 AND worker = ?1 ORDER BY org, id LIMIT ?2", worker, limit).await
+    }
+
+    async fn fences(&self, tail: &'static str, by: Value, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        self.read(move |conn| {
+            let sql = format!("SELECT org, id, token, worker FROM live WHERE {tail}");
+            let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = all.query_map((by, row_limit(limit)), |row| {
+                Ok(Fence {
+                    org: rows::parsed(row, 0)?,
+                    job: JobId(rows::uuid(row, 1)?),
+                    token: row.get(2)?,
+                    worker: rows::parsed(row, 3)?,
+                })
+            });
+            found.and_then(Iterator::collect).map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn due_timers(&self, limit: usize) -> Result<(Vec<Due>, Option<Micros>), StoreError> {
+        let now = self.clock_now();
+        self.read(move |conn| due(conn, now, limit).map_err(store_error)).await
+    }
+
+    pub(crate) async fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        self.read(move |conn| {
+            let sql = "SELECT org, project, state, count(*) FROM live GROUP BY org, project, state";
+            let mut all = conn.prepare_cached(sql).map_err(store_error)?;
+            let found = all.query_map([], |row| {
+                let state = row.get_ref(2)?.as_str()?;
+                let state = State::parse(state).ok_or_else(|| rows::garbled(2, "not a state"))?.as_str();
+                Ok(Depth { org: rows::parsed(row, 0)?, project: rows::parsed(row, 1)?, state, jobs: row.get(3)? })
+            });
+            found.and_then(Iterator::collect).map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
+        self.read(|conn| orgs(conn).map_err(store_error)).await
+    }
+
+    pub(crate) async fn unsealed(&self, org: &OrgId, limit: usize) -> Result<Unsealed, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            let last = load::seal(conn, &org).map_err(store_error)?.unwrap_or(SealHead::NONE);
+            let mut unsealed = Unsealed { last, to_pos: last.to_pos, root: Root::default() };
+            let sql = "SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 ORDER BY pos LIMIT ?3";
+            let mut all = conn.prepare_cached(sql).map_err(store_error)?;
+            let mut found = all.query((org.as_str(), last.to_pos, row_limit(limit))).map_err(store_error)?;
+            while let Some(row) = found.next().map_err(store_error)? {
+                unsealed.to_pos = row.get(0).map_err(store_error)?;
+                unsealed.root.add(unsealed.to_pos, rows::digest(row, 1).map_err(store_error)?);
+            }
+            Ok(unsealed)
+        })
+        .await
+    }
+}
+
+pub(super) fn orgs(conn: &Connection) -> rusqlite::Result<Vec<OrgId>> {
+    // One index step an org, however long their histories are.
+    let sql = "WITH RECURSIVE o(org) AS (SELECT min(org) FROM event UNION ALL
+               SELECT (SELECT min(org) FROM event WHERE event.org > o.org) FROM o WHERE o.org IS NOT NULL)
+               SELECT org FROM o WHERE org IS NOT NULL";
+    conn.prepare_cached(sql)?.query_map([], |row| rows::parsed(row, 0))?.collect()
+}
+
+fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Due>, Option<Micros>)> {
+    let mut all = conn.prepare_cached("SELECT org, subject, kind, at FROM timer ORDER BY at LIMIT ?1")?;
+    let mut found = all.query([row_limit(limit + 1)])?;
+    let mut due = Vec::new();
+    while let Some(row) = found.next()? {
+        let at = rows::micros(row, 3)?;
+        if at > now || due.len() == limit {
+            return Ok((due, Some(at)));
+        }
+        let kind = row.get_ref(2)?.as_str()?;
+        // A kind that a newer node has set is that node's to fire.
+        let Some(kind) = timer::Kind::parse(kind) else { continue };
+        due.push(Due { org: rows::parsed(row, 0)?, key: timer::Key { subject: rows::uuid(row, 1)?, kind }, at });
+    }
+    Ok((due, None))
+}
+
+fn list(conn: &Connection, ask: &ListJobs) -> rusqlite::Result<Page<JobRecord, JobId>> {
+    let mut sql = "WHERE j.org = ?1 AND j.project = ?2".to_owned();
+    let mut values = vec![Value::from(ask.org.as_str().to_owned()), ask.project.as_str().to_owned().into()];
+    if let Some(before) = ask.before {
+        sql.push_str(" AND j.id < ?3");
+        values.push(before.0.as_bytes().to_vec().into());
+    }
+    sql.push_str(" ORDER BY j.id DESC");
+    let mut all = conn.prepare_cached(&records_sql(&sql))?;
+    let mut found = all.query(params_from_iter(values))?;
+    let mut page = Page { items: Vec::new(), next: None };
+    let mut scanned = 0;
+    let mut last = None;
+    while let Some(row) = found.next()? {
+        if page.items.len() == ask.limit || scanned == SCAN_MAX {
+            page.next = last;
+            break;
+        }
+        let record = rows::record(row)?;
+        scanned += 1;
+        last = Some(record.job.id);
+        if ask.filter.matches(&record) {
+            page.items.push(record);
+        }
+    }
+    Ok(page)
+}

@@ -1,0 +1,63 @@
+//! Readers: a few threads with connections of their own, so that reading never waits for the
+//! writer nor blocks the runtime.
+
+use super::connect;
+use crate::error::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+const READERS: usize = 3;
+/// Questions that may wait at once.
+const READS_MAX: usize = 1_024;
+
+type Question = Box<dyn FnOnce(&mut Connection) + Send>;
+
+pub(super) struct Readers {
+    ask: SyncSender<Question>,
+}
+
+impl Readers {
+    pub fn spawn(path: &Path) -> rusqlite::Result<Self> {
+        let (ask, asked) = sync_channel::<Question>(READS_MAX);
+        let asked = Arc::new(Mutex::new(asked));
+        for n in 0..READERS {
+            let mut conn = connect(path)?;
+            conn.pragma_update(None, "query_only", true)?;
+            let asked = asked.clone();
+            let named = std::thread::Builder::new().name(format!("sqlite-read-{n}"));
+            if let Err(e) = named.spawn(move || serve(&mut conn, &asked)) {
+                tracing::error!(%e, "cannot start a reader thread");
+                return Err(rusqlite::Error::InvalidQuery);
+            }
+        }
+        Ok(Self { ask })
+    }
+
+    pub async fn run<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, heard) = oneshot::channel();
+        let question: Question = Box::new(move |conn| {
+            let _ = reply.send(f(conn));
+        });
+        match self.ask.try_send(question) {
+            Ok(()) => heard.await.map_err(|_| StoreError::Closed)?,
+            Err(TrySendError::Full(_)) => Err(StoreError::Overloaded),
+            Err(TrySendError::Disconnected(_)) => Err(StoreError::Closed),
+        }
+    }
+}
+
+/// Ends when the store is dropped.
+fn serve(conn: &mut Connection, asked: &Mutex<Receiver<Question>>) {
+    loop {
+        let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(question) = question else { return };
+        // A question that panics answers nobody; the thread and its connection go on.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| question(conn)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows of SQLite as values of the core, and back.
+
+use baton_core::canon::{Digest, Json};
+use baton_core::event::{Head, Recorded};
+use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::{JobId, Micros};
+use rusqlite::Row;
+use rusqlite::types::Type;
+use uuid::Uuid;
+
+use crate::records::JobRecord;
+
+/// What stands in a column cannot be what should stand there.
+pub(super) fn garbled(column: usize, what: impl ToString) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, what.to_string().into())
+}
+
+pub(super) fn parsed<T: std::str::FromStr>(row: &Row<'_>, i: usize) -> rusqlite::Result<T>
+where
+    T::Err: std::fmt::Display,
+{
+    row.get_ref(i)?.as_str()?.parse().map_err(|e: T::Err| garbled(i, e))
+}
+
+pub(super) fn uuid(row: &Row<'_>, i: usize) -> rusqlite::Result<Uuid> {
+    Uuid::from_slice(row.get_ref(i)?.as_blob()?).map_err(|e| garbled(i, e))
+}
+
+pub(super) fn digest(row: &Row<'_>, i: usize) -> rusqlite::Result<Digest> {
+    Digest::from_slice(row.get_ref(i)?.as_blob()?).ok_or_else(|| garbled(i, "not a digest"))
+}
+
+pub(super) fn micros(row: &Row<'_>, i: usize) -> rusqlite::Result<Micros> {
+    row.get(i).map(Micros)
+}
+
+pub(super) fn maybe_micros(row: &Row<'_>, i: usize) -> rusqlite::Result<Option<Micros>> {
+    Ok(row.get::<_, Option<i64>>(i)?.map(Micros))
+}
+
+fn head(row: &Row<'_>, i: usize) -> rusqlite::Result<Head> {
+    Ok(Head { n: row.get(i)?, hash: digest(row, i + 1)?, at: micros(row, i + 2)? })
+}
+
+/// The columns of `live` that make a job, in the order [`live_job`] reads them.
+pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
+    l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
+    l.head_n, l.head_hash, l.head_at, l.ord";
+pub(super) const LIVE_ORD: usize = 21;
+pub(super) const LIVE_LEN: usize = 22;
+
+pub(super) fn live_job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    let due_at = maybe_micros(row, 8)?;
+    let state = row.get_ref(6)?.as_str()?;
+    let status = match State::parse(state) {
+        Some(State::Queued) => Status::Queued { due_at: due_at.ok_or_else(|| garbled(8, "queued but never due"))? },
+        Some(State::Executing) => Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } },
+        Some(State::AwaitingTool) => {
+            let pause = Pause::parse(row.get_ref(7)?.as_str()?).ok_or_else(|| garbled(7, "not a pause"))?;
+            Status::AwaitingTool { pause, due_at }
+        }
+        _ => return Err(garbled(6, format!("{state} is not a live state"))),
+    };
+    Ok(Job {
+        org: parsed(row, 0)?,
+        id: JobId(uuid(row, 1)?),
+        project: parsed(row, 2)?,
+        kind: Kind { name: parsed(row, 3)?, version: row.get(4)? },
+        priority: row.get(5)?,
+        status,
+        attempts: row.get(11)?,
+        max_attempts: row.get(12)?,
+        token: row.get(13)?,
+        wakes: row.get(14)?,
+        created_at: micros(row, 15)?,
+        started_at: maybe_micros(row, 16)?,
+        has_deadline: row.get(17)?,
+        head: head(row, 18)?,
+    })
+}
+
+/// The columns of `job` that make an ended job, in the order [`ended_job`] reads them.
+pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.priority, j.state, j.ended_at, j.attempts, \
+    j.max_attempts, j.token, j.created_at, j.started_at, j.deadline_at, j.head_n, j.head_hash, j.head_at";
+pub(super) const ENDED_LEN: usize = 17;
+
+/// `from` is where the columns start.
+pub(super) fn ended_job(row: &Row<'_>, from: usize) -> rusqlite::Result<Job> {
+    let i = |n: usize| from + n;
+    let how = End::parse(row.get_ref(i(6))?.as_str()?).ok_or_else(|| garbled(i(6), "not an end"))?;
+    Ok(Job {
+        org: parsed(row, i(0))?,
+        id: JobId(uuid(row, i(1))?),
+        project: parsed(row, i(2))?,
+        kind: Kind { name: parsed(row, i(3))?, version: row.get(i(4))? },
+        priority: row.get(i(5))?,
+        status: Status::Ended { how, at: micros(row, i(7))? },
+        attempts: row.get(i(8))?,
+        max_attempts: row.get(i(9))?,
+        token: row.get(i(10))?,
+        wakes: 0,
+        created_at: micros(row, i(11))?,
+        started_at: maybe_micros(row, i(12))?,
+        has_deadline: row.get::<_, Option<i64>>(i(13))?.is_some(),
+        head: head(row, i(14))?,
+    })
+}
+
+/// `LIVE`, `ENDED` and then these.
+pub(super) const COLD: &str = "j.payload, j.source_session, j.deadline_at, j.result, j.error_code, j.error";
+
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<JobRecord> {
+    let is_live = row.get_ref(0)? != rusqlite::types::ValueRef::Null;
+    let job = if is_live { live_job(row)? } else { ended_job(row, LIVE_LEN)? };
+    let i = |n: usize| LIVE_LEN + ENDED_LEN + n;
+    let session: Option<String> = row.get(i(1))?;
+    let cold = Cold {
+        payload: Json::stored(row.get::<_, String>(i(0))?),
+        source_session: session.map(|s| s.parse().map_err(|e| garbled(i(1), e))).transpose()?,
+        deadline_at: maybe_micros(row, i(2))?,
+    };
+    let code: Option<String> = row.get(i(4))?;
+    let message: Option<String> = row.get(i(5))?;
+    Ok(JobRecord {
+        job,
+        cold,
+        result: row.get::<_, Option<String>>(i(3))?.map(Json::stored),
+        error: code.map(|code| Failure { code, message: message.unwrap_or_default() }),
+    })
+}
+
+pub(super) const EVENT: &str = "e.org, e.pos, e.subject, e.n, e.at, e.kind, e.actor, e.data, e.hash";
+pub(super) const EVENT_LEN: usize = 9;
+
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<(i64, Recorded)> {
+    let recorded = Recorded {
+        org: parsed(row, 0)?,
+        subject: uuid(row, 2)?,
+        n: row.get(3)?,
+        at: micros(row, 4)?,
+        kind: row.get(5)?,
+        actor: row.get(6)?,
+        data: Json::stored(row.get::<_, String>(7)?),
+        hash: digest(row, 8)?,
+    };
+    Ok((row.get(1)?, recorded))
+}

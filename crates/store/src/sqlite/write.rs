@@ -1,0 +1,273 @@
+//! Writing what a group decided. Statements are cached; each row is written once, as it
+//! stands after the whole group.
+
+use super::writer::Inner;
+use crate::error::StoreError;
+use crate::phase;
+use crate::records::row_limit;
+use crate::sqlite::store_error;
+use baton_core::canon::Json;
+use baton_core::job::{Cold, Ending, Job, Status};
+use baton_core::world::JobWrite;
+use baton_core::{Micros, World};
+use rusqlite::{Connection, params};
+
+pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(), StoreError> {
+    let Inner { conn, next_pos, next_ord } = inner;
+    for write in world.job_writes() {
+        match write {
+            JobWrite::Insert(job, cold, ending) => {
+                insert_job(conn, job, cold, ending).map_err(store_error)?;
+                if ending.is_none() {
+                    insert_live(conn, job, *next_ord, now).map_err(store_error)?;
+                    *next_ord += 1;
+                }
+            }
+            JobWrite::Update(job) => one(update_live(conn, job, now), "an update of a live job")?,
+            JobWrite::End(job, ending) => {
+                one(delete_live(conn, job), "the removal of a live job")?;
+                one(end_job(conn, job, ending), "the end of a job")?;
+            }
+        }
+    }
+    rest(conn, next_pos, world).map_err(store_error)
+}
+
+/// A row that was loaded in this very transaction must be there.
+fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), StoreError> {
+    match rows.map_err(store_error)? {
+        1 => Ok(()),
+        n => Err(StoreError::Rejected(format!("{what} touched {n} rows"))),
+    }
+}
+
+fn insert_job(conn: &Connection, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
+         created_at, max_attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        job.org.as_str(),
+        job.id.0.as_bytes(),
+        job.project.as_str(),
+        job.kind.name.as_str(),
+        job.kind.version,
+        job.priority,
+        cold.payload.as_str(),
+        cold.source_session.as_ref().map(|s| s.as_str()),
+        cold.deadline_at.map(|at| at.0),
+        job.created_at.0,
+        job.max_attempts,
+    ])?;
+    if let Some(ending) = ending {
+        end_job(conn, job, ending)?;
+    }
+    Ok(())
+}
+
+fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite::Result<()> {
+    let lease = job.status.lease();
+    conn.prepare_cached(
+        "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, pause, due_at, worker, \
+         lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, \
+         head_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
+         ?21, ?22, ?23)",
+    )?
+    .execute(params![
+        job.org.as_str(),
+        job.id.0.as_bytes(),
+        job.project.as_str(),
+        job.kind.name.as_str(),
+        job.kind.version,
+        job.priority,
+        ord,
+        phase::of(&job.status, now),
+        job.status.state().as_str(),
+        pause(&job.status),
+        job.status.due_at().map(|at| at.0),
+        lease.map(|l| l.worker.as_str()),
+        lease.map(|l| l.until.0),
+        job.attempts,
+        job.max_attempts,
+        job.token,
+        job.wakes,
+        job.created_at.0,
+        job.started_at.map(|at| at.0),
+        job.has_deadline,
+        job.head.n,
+        job.head.hash.0,
+        job.head.at.0,
+    ])?;
+    Ok(())
+}
+
+fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<usize> {
+    let lease = job.status.lease();
+    conn.prepare_cached(
+        "UPDATE live SET phase = ?3, state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, \
+         attempts = ?9, token = ?10, wakes = ?11, started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15 \
+         WHERE org = ?1 AND id = ?2",
+    )?
+    .execute(params![
+        job.org.as_str(),
+        job.id.0.as_bytes(),
+        phase::of(&job.status, now),
+        job.status.state().as_str(),
+        pause(&job.status),
+        job.status.due_at().map(|at| at.0),
+        lease.map(|l| l.worker.as_str()),
+        lease.map(|l| l.until.0),
+        job.attempts,
+        job.token,
+        job.wakes,
+        job.started_at.map(|at| at.0),
+        job.head.n,
+        job.head.hash.0,
+        job.head.at.0,
+    ])
+}
+
+const fn pause(status: &Status) -> Option<&'static str> {
+    match status {
+        Status::AwaitingTool { pause, .. } => Some(pause.as_str()),
+        _ => None,
+    }
+}
+
+fn delete_live(conn: &Connection, job: &Job) -> rusqlite::Result<usize> {
+    conn.prepare_cached("DELETE FROM live WHERE org = ?1 AND id = ?2")?.execute((job.org.as_str(), job.id.0.as_bytes()))
+}
+
+fn end_job(conn: &Connection, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
+    let at = match job.status {
+        Status::Ended { at, .. } => Some(at.0),
+        _ => None,
+    };
+    let (result, failure) = match ending {
+        Ending::Result(json) => (Some(json), None),
+        Ending::Error(failure) => (None, Some(failure)),
+    };
+    conn.prepare_cached(
+        "UPDATE job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, attempts = ?8, \
+         token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13 WHERE org = ?1 AND id = ?2",
+    )?
+    .execute(params![
+        job.org.as_str(),
+        job.id.0.as_bytes(),
+        job.status.state().as_str(),
+        at,
+        result.map(Json::as_str),
+        failure.map(|f| &f.code),
+        failure.map(|f| &f.message),
+        job.attempts,
+        job.token,
+        job.started_at.map(|at| at.0),
+        job.head.n,
+        job.head.hash.0,
+        job.head.at.0,
+    ])
+}
+
+fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Result<()> {
+    for (org, key, definition) in world.definition_writes() {
+        conn.prepare_cached(
+            "INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (org, class, name) DO UPDATE SET \
+             head_n = excluded.head_n, head_hash = excluded.head_hash, head_at = excluded.head_at",
+        )?
+        .execute(params![
+            org.as_str(),
+            key.class.as_str(),
+            key.name.as_str(),
+            definition.id.0.as_bytes(),
+            definition.head.n,
+            definition.head.hash.0,
+            definition.head.at.0,
+        ])?;
+    }
+    for (org, change) in world.version_writes() {
+        conn.prepare_cached(
+            "INSERT INTO definition_version (org, id, version, digest, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            org.as_str(),
+            change.id.0.as_bytes(),
+            change.version,
+            change.body.digest().0,
+            change.body.as_str(),
+        ])?;
+    }
+    for (org, key, at) in world.timer_writes() {
+        match at {
+            Some(at) => conn
+                .prepare_cached(
+                    "INSERT INTO timer (org, subject, kind, at) VALUES (?1, ?2, ?3, ?4) \
+                     ON CONFLICT (org, subject, kind) DO UPDATE SET at = excluded.at",
+                )?
+                .execute(params![org.as_str(), key.subject.as_bytes(), key.kind.as_str(), at.0])?,
+            None => conn
+                .prepare_cached("DELETE FROM timer WHERE org = ?1 AND subject = ?2 AND kind = ?3")?
+                .execute(params![org.as_str(), key.subject.as_bytes(), key.kind.as_str()])?,
+        };
+    }
+    for (key, record) in world.once_writes() {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO once (org, scope, key, request, status, body, expires_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            key.org.as_str(),
+            key.scope,
+            key.key,
+            record.request.0,
+            record.answer.status,
+            record.answer.body,
+            record.expires_at.0,
+        ])?;
+    }
+    for seal in world.seal_writes() {
+        conn.prepare_cached(
+            "INSERT INTO seal (org, n, from_pos, to_pos, count, root, prev, at, mac) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            seal.org.as_str(),
+            seal.n,
+            seal.from_pos,
+            seal.to_pos,
+            seal.count,
+            seal.root.0,
+            seal.prev.0,
+            seal.at.0,
+            seal.mac.0,
+        ])?;
+    }
+    let mut insert = conn.prepare_cached(
+        "INSERT INTO event (org, pos, subject, n, at, kind, actor, data, hash) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for event in world.events() {
+        insert.execute(params![
+            event.org.as_str(),
+            *next_pos,
+            event.subject.as_bytes(),
+            event.n,
+            event.at.0,
+            event.kind,
+            event.actor,
+            event.data.as_str(),
+            event.hash.0,
+        ])?;
+        *next_pos += 1;
+    }
+    Ok(())
+}
+
+/// Removes idempotency records that no longer speak.
+pub(super) fn purge(conn: &Connection, limit: usize, now: Micros) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "DELETE FROM once WHERE (org, scope, key) IN (
+             SELECT org, scope, key FROM once WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+    )?
+    .execute((now.0, row_limit(limit)))
+}

@@ -1,0 +1,148 @@
+//! The one who writes: takes what waits, runs it as a group, answers, and begins again.
+
+use super::checkpoint::Checkpointer;
+use super::commit::{self, Fate};
+use super::data_dir::DirLock;
+use crate::error::StoreError;
+use crate::group::{GROUP_MAX, Message, Work};
+use crate::open::OpenOptions;
+use crate::signals::Signals;
+use baton_core::Micros;
+use rusqlite::Connection;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// The writing connection with the counters that only its owner may use.
+pub struct Inner {
+    pub(super) conn: Connection,
+    pub(super) next_pos: i64,
+    pub(super) next_ord: i64,
+}
+
+impl Inner {
+    /// Positions of sealed events are never given again, even if the events are gone.
+    pub(super) fn new(conn: Connection) -> rusqlite::Result<Self> {
+        let max = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+        let events = max("SELECT max(pos) FROM event")?;
+        let seals = max("SELECT max(to_pos) FROM seal")?;
+        let order = max("SELECT max(ord) FROM live")?;
+        let next_pos = events.max(seals).unwrap_or(0) + 1;
+        Ok(Self { next_pos, next_ord: order.unwrap_or(0) + 1, conn })
+    }
+}
+
+pub(super) struct Writer {
+    pub options: OpenOptions,
+    pub signals: Arc<Signals>,
+}
+
+pub(super) fn now(options: &OpenOptions) -> Micros {
+    options.clock.now()
+}
+
+/// What waits, taken together.
+#[derive(Default)]
+struct Batch {
+    works: Vec<Work>,
+    closing: Option<oneshot::Sender<()>>,
+}
+
+impl Batch {
+    fn add(&mut self, message: Message) {
+        match message {
+            Message::Works(works) => self.works.extend(works),
+            Message::Close(done) => self.closing = Some(done),
+        }
+    }
+
+    fn fill(&mut self, waiting: &mut mpsc::Receiver<Message>, max: usize) {
+        while self.works.len() < max
+            && self.closing.is_none()
+            && let Ok(message) = waiting.try_recv()
+        {
+            self.add(message);
+        }
+    }
+}
+
+fn group_max(options: &OpenOptions) -> usize {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &options.faults {
+        return faults.group_max();
+    }
+    let _ = options;
+    GROUP_MAX
+}
+
+pub(super) fn spawn(
+    writer: Writer,
+    mut inner: Inner,
+    mut waiting: mpsc::Receiver<Message>,
+    mut checkpointer: Checkpointer,
+    lock: Arc<DirLock>,
+) -> std::io::Result<()> {
+    std::thread::Builder::new().name("sqlite-write".to_owned()).spawn(move || {
+        while let Some(message) = waiting.blocking_recv() {
+            let mut batch = Batch::default();
+            batch.add(message);
+            batch.fill(&mut waiting, group_max(&writer.options));
+            if commit::run(&writer, &mut inner, batch.works) == Fate::Dead {
+                break;
+            }
+            checkpointer.after_group(&inner.conn);
+            if let Some(done) = batch.closing {
+                turn_away(&mut waiting);
+                drop((inner, lock));
+                let _ = done.send(());
+                return;
+            }
+        }
+        // After a crash, or when every handle is gone.
+        waiting.close();
+        drop((inner, lock));
+        writer_gone(&writer.options);
+    })?;
+    Ok(())
+}
+
+/// Those who came too late are told so instead of left waiting.
+fn turn_away(waiting: &mut mpsc::Receiver<Message>) {
+    waiting.close();
+    while let Ok(message) = waiting.try_recv() {
+        if let Message::Works(works) = message {
+            works.into_iter().for_each(|work| work.fail(StoreError::Closed));
+        }
+    }
+}
+
+fn writer_gone(options: &OpenOptions) {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &options.faults {
+        faults.crashed();
+    }
+    let _ = options;
+}
+
+/// The writer of a simulated node: a task that runs statements where it stands.
+#[cfg(feature = "faults")]
+pub(super) async fn inline(writer: Writer, disk: super::Disk, mut waiting: mpsc::Receiver<Message>) {
+    while let Some(message) = waiting.recv().await {
+        let mut batch = Batch::default();
+        batch.add(message);
+        batch.fill(&mut waiting, group_max(&writer.options));
+        let fate = disk.with(|inner| commit::run(&writer, inner, batch.works));
+        if let Some(faults) = &writer.options.faults {
+            faults.after_group();
+        }
+        if fate == Fate::Dead {
+            waiting.close();
+            writer_gone(&writer.options);
+            return;
+        }
+        if let Some(done) = batch.closing {
+            turn_away(&mut waiting);
+            let _ = done.send(());
+            return;
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The one door to both databases: an enum, so that nothing above is generic over it.
+
+use crate::cursor::Cursor;
+use crate::error::{CommitError, OpenError, StoreError};
+use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, PurgeSeat, Seat, Turn, Work};
+use crate::open::{Backend, OpenOptions};
+use crate::ports;
+use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page};
+use crate::{postgres, sqlite};
+use baton_core::audit::Report;
+use baton_core::command::{Actor, Command};
+use baton_core::definition::Definitions;
+use baton_core::job::Fence;
+use baton_core::job::settle::{Settle, SettleError, Settled};
+use baton_core::seal::{self, Root, SealHead};
+use baton_core::timer::Due;
+use baton_core::{JobId, Micros, OrgId, WorkerId};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// How long a submission waits to be let into the queue before it is turned away.
+const LET_IN: Duration = Duration::from_secs(5);
+
+/// Commits commands and answers questions. Cheap to clone; all clones are the same store.
+#[derive(Clone)]
+pub enum Store {
+    Sqlite(Arc<sqlite::Db>),
+    Postgres(Arc<postgres::Db>),
+}
+
+macro_rules! each {
+    ($self:ident, $db:ident => $do:expr) => {
+        match $self {
+            Store::Sqlite($db) => $do,
+            Store::Postgres($db) => $do,
+        }
+    };
+}
+
+impl Store {
+    pub async fn open(options: OpenOptions) -> Result<Self, OpenError> {
+        match options.backend.clone() {
+            Backend::Sqlite => Ok(Self::Sqlite(Arc::new(sqlite::Db::open(options)?))),
+            Backend::Postgres(url) => Ok(Self::Postgres(Arc::new(postgres::Db::open(&url, options).await?))),
+        }
+    }
+
+    /// Decides and commits one command.
+    pub async fn commit<C: Command>(&self, command: C, actor: Actor) -> Result<C::Out, CommitError<C::No>> {
+        match self.submit(command, actor, None).await? {
+            Answer::Fresh(out) => Ok(out),
+            // Without a key there is nothing to replay.
+            Answer::Replayed(_) => Err(CommitError::Store(StoreError::Closed)),
+        }
+    }
+
+    /// The same under an idempotency key: the record commits with the effect.
+    pub async fn commit_once<C: Command>(
+        &self,
+        command: C,
+        actor: Actor,
+        once: Once<C::Out>,
+    ) -> Result<Answer<C::Out>, CommitError<C::No>> {
+        self.submit(command, actor, Some(once)).await
+    }
+
+    async fn submit<C: Command>(
+        &self,
+        command: C,
+        actor: Actor,
+        once: Option<Once<C::Out>>,
+    ) -> Result<Answer<C::Out>, CommitError<C::No>> {
+        let (seat, heard) = self.seat(command, actor, once);
+        self.send(vec![seat]).await.map_err(CommitError::Store)?;
+        hear::<C>(heard).await
+    }
+
+    fn seat<C: Command>(
+        &self,
+        command: C,
+        actor: Actor,
+        once: Option<Once<C::Out>>,
+    ) -> (Work, oneshot::Receiver<Result<Answer<C::Out>, CommitError<C::No>>>) {
+        let seed = each!(self, db => ports::seed(&*db.options.clock, &*db.options.entropy));
+        let (seat, heard) = Seat::new(command, actor, once, seed);
+        (Work::Command(Box::new(seat)), heard)
+    }
+
+    async fn send(&self, works: Vec<Work>) -> Result<(), StoreError> {
+        let queue = each!(self, db => &db.queue);
+        match tokio::time::timeout(LET_IN, queue.reserve()).await {
+            Ok(Ok(place)) => {
+                place.send(Message::Works(works));
+                Ok(())
+            }
+            Ok(Err(_)) => Err(StoreError::Closed),
+            Err(_) => Err(StoreError::Overloaded),
+        }
+    }
+
+    /// Settles jobs and claims the next in one submission, and so, as a rule, in one commit.
+    pub async fn turn(&self, settles: Vec<(Settle, Actor)>, ask: Option<Ask>) -> Result<Turn, StoreError> {
+        let mut works = Vec::with_capacity(settles.len() + 1);
+        let mut answers = Vec::with_capacity(settles.len());
+        for (settle, actor) in settles {
+            let (work, heard) = self.seat(settle, actor, None);
+            works.push(work);
+            answers.push(heard);
+        }
+        let claim = ask.map(|ask| {
+            let (reply, heard) = oneshot::channel();
+            works.push(Work::Claim(ClaimSeat { ask, claimed: Claimed::default(), reply }));
+            heard
+        });
+        if !works.is_empty() {
+            self.send(works).await?;
+        }
+        let mut settled = Vec::with_capacity(answers.len());
+        for heard in answers {
+            settled.push(settled_of(hear::<Settle>(heard).await));
+        }
+        let claimed = match claim {
+            Some(heard) => heard.await.map_err(|_| StoreError::Closed)??,
+            None => Claimed::default(),
+        };
+        Ok(Turn { settled, leased: claimed.leased, next_due: claimed.next_due })
+    }
+
+    /// Claims jobs without settling any.
+    pub async fn claim(&self, ask: Ask) -> Result<Turn, StoreError> {
+        self.turn(Vec::new(), Some(ask)).await
+    }
+
+    pub async fn job(&self, org: &OrgId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+        each!(self, db => db.job(org, id).await)
+    }
+
+    pub async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
+        each!(self, db => db.jobs(ask).await)
+    }
+
+    /// Events of an org after a cursor, in the order of their commits; none is ever skipped.
+    pub async fn events(&self, org: &OrgId, after: Cursor, limit: usize) -> Result<Page<EventRow, Cursor>, StoreError> {
+        each!(self, db => db.events(org, after, limit).await)
+    }
+
+    /// The place after the last event that readers can see.
+    pub fn tail(&self) -> Cursor {
+        Cursor(*each!(self, db => db.signals.events.borrow()))
+    }
+
+    /// Changes when there are new events to read.
+    pub fn watch_events(&self) -> watch::Receiver<i64> {
+        each!(self, db => db.signals.events.subscribe())
+    }
+
+    /// Changes when jobs may have become claimable.
+    pub fn watch_jobs(&self) -> watch::Receiver<u64> {
+        each!(self, db => db.signals.jobs.subscribe())
+    }
+
+    /// Changes when timers were set.
+    pub fn watch_timers(&self) -> watch::Receiver<u64> {
+        each!(self, db => db.signals.timers.subscribe())
+    }
+
+    /// Leases that have run out, oldest first.
+    pub async fn expired(&self, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        each!(self, db => db.expired(limit).await)
+    }
+
+    /// Every lease that a worker holds, page by page in the order of fences.
+    pub async fn held_by(&self, worker: &WorkerId, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        each!(self, db => db.held_by(worker, limit).await)
+    }
+
+    /// Timers that are due, oldest first, and when the next one after them is.
+    pub async fn due_timers(&self, limit: usize) -> Result<(Vec<Due>, Option<Micros>), StoreError> {
+        each!(self, db => db.due_timers(limit).await)
+    }
+
+    /// Forgets expired idempotency records; how many.
+    pub async fn purge_onces(&self, limit: usize) -> Result<usize, StoreError> {
+        let (reply, heard) = oneshot::channel();
+        self.send(vec![Work::Purge(PurgeSeat { limit, purged: 0, reply })]).await?;
+        heard.await.map_err(|_| StoreError::Closed)?
+    }
+
+    pub async fn depths(&self) -> Result<Vec<Depth>, StoreError> {
+        each!(self, db => db.depths().await)
+    }
+
+    /// Every org that has a history.
+    pub async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
+        each!(self, db => db.orgs().await)
+    }
+
+    /// The last seal of an org, and the root over what came after it: at most `limit` events.
+    pub async fn unsealed(&self, org: &OrgId, limit: usize) -> Result<Unsealed, StoreError> {
+        each!(self, db => db.unsealed(org, limit).await)
+    }
+
+    /// Verifies the whole history in one snapshot.
+    pub async fn audit(&self, key: Option<seal::Key>) -> Result<Report, StoreError> {
+        each!(self, db => db.audit(key).await)
+    }
+
+    /// The time of commits.
+    pub async fn now(&self) -> Result<Micros, StoreError> {
+        each!(self, db => db.now().await)
+    }
+
+    /// This node's clock, for deciding how long to sleep. Not the time of commits on PostgreSQL.
+    pub fn clock_now(&self) -> Micros {
+        each!(self, db => db.options.clock.now())
+    }
+
+    pub fn definitions(&self) -> Arc<Definitions> {
+        each!(self, db => db.options.definitions.clone())
+    }
+
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    /// Any SQL at all, past every rule: for tests that tamper.
+    #[cfg(feature = "faults")]
+    pub async fn raw(&self, sql: &str) -> Result<(), StoreError> {
+        each!(self, db => db.raw(sql).await)
+    }
+
+    /// Says nothing more after this; what was committed stays.
+    pub async fn close(&self) {
+        let (done, heard) = oneshot::channel();
+        let queue = each!(self, db => &db.queue);
+        if queue.send(Message::Close(done)).await.is_ok() {
+            // An error means that the committer is already gone, which is what was wanted.
+            let _ = heard.await;
+        }
+        each!(self, db => db.released());
+    }
+}
+
+/// What a sealer needs to make the next seal.
+#[derive(Clone)]
+pub struct Unsealed {
+    pub last: SealHead,
+    pub to_pos: i64,
+    pub root: Root,
+}
+
+async fn hear<C: Command>(
+    heard: oneshot::Receiver<Result<Answer<C::Out>, CommitError<C::No>>>,
+) -> Result<Answer<C::Out>, CommitError<C::No>> {
+    heard.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
+}
+
+/// A settlement carries no key, so it is never replayed.
+fn settled_of(answer: Result<Answer<Settled>, CommitError<SettleError>>) -> Result<Settled, CommitError<SettleError>> {
+    match answer? {
+        Answer::Fresh(settled) => Ok(settled),
+        Answer::Replayed(_) => Ok(Settled::Already),
+    }
+}

@@ -1,0 +1,35 @@
+//! Commands that pass their arguments on: `sim`, `bench`, `with-postgres`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::cargo::at_terminal;
+use crate::guard::Guard;
+use crate::postgres;
+use crate::run::{Deadline, in_foreground};
+
+/// Nothing to tear down, so the simulator takes this process's place.
+pub fn sim(args: &[OsString]) -> Result<ExitCode> {
+    let mut sim = at_terminal(["run", "--release", "-p", "baton-sim", "--bin", "sim", "--"]);
+    Err(sim.args(args).exec()).context("could not start cargo")
+}
+
+pub fn bench(args: &[OsString]) -> Result<ExitCode> {
+    let mut bench = at_terminal(["run", "--release", "-p", "baton-sim", "--bin", "bench", "--"]);
+    beside_postgres(bench.args(args))
+}
+
+pub fn with_postgres(program: &OsStr, args: &[OsString]) -> Result<ExitCode> {
+    beside_postgres(Command::new(program).args(args))
+}
+
+fn beside_postgres(command: &mut Command) -> Result<ExitCode> {
+    let mut guard = Guard::start()?;
+    let deadline = Deadline::after(Duration::from_secs(postgres::SET_UP.budget_s));
+    let database = postgres::database(deadline, &mut guard)?;
+    in_foreground(database.pass_to(command), &mut guard)
+}
