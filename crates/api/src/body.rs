@@ -162,7 +162,9 @@ mod tests {
     fn only_json_in_utf_8_says_json() {
         let says = |values: &[&str]| {
             let mut headers = HeaderMap::new();
-            values.iter().for_each(|v| drop(headers.append(CONTENT_TYPE, HeaderValue::from_str(v).unwrap())));
+            for value in values {
+                headers.append(CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+            }
             says_json(&headers)
         };
         for ok in ["application/json", "Application/JSON", "application/json; charset=UTF-8", "application/json;x=y"] {

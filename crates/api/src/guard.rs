@@ -57,8 +57,7 @@ fn is_loopback(text: &str) -> bool {
         }
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
-    let loopback =
-        host.eq_ignore_ascii_case("localhost") || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+    let loopback = host.eq_ignore_ascii_case("localhost") || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
     loopback && port.is_none_or(is_port)
 }
 
@@ -77,9 +76,29 @@ mod tests {
             assert!(is_loopback(ok), "{ok}");
         }
         for bad in [
-            "", ":80", "localhost:", "localhost:x", "localhost:+1", "localhost:99999", "localhost.evil.com", "evil.com",
-            "127.0.0.1.evil.com", "127.1", "0.0.0.0", "[::]", "[::1", "::1", "[::1]x", "[::1]:", "[::ffff:127.0.0.1]",
-            "localhost:80:80", "a@localhost", "localhost/", "localhost ", "2130706433", "127.0.0.01",
+            "",
+            ":80",
+            "localhost:",
+            "localhost:x",
+            "localhost:+1",
+            "localhost:99999",
+            "localhost.evil.com",
+            "evil.com",
+            "127.0.0.1.evil.com",
+            "127.1",
+            "0.0.0.0",
+            "[::]",
+            "[::1",
+            "::1",
+            "[::1]x",
+            "[::1]:",
+            "[::ffff:127.0.0.1]",
+            "localhost:80:80",
+            "a@localhost",
+            "localhost/",
+            "localhost ",
+            "2130706433",
+            "127.0.0.01",
         ] {
             assert!(!is_loopback(bad), "{bad:?}");
         }

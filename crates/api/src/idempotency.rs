@@ -60,7 +60,8 @@ pub async fn commit<C: Command>(
     render: impl Fn(&C::Out) -> Rendered + Send + Sync + 'static,
 ) -> Result<Response<Body>, Fault> {
     let Some(keyed) = keyed else {
-        let committed = wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
+        let committed =
+            wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
         return Ok(response(render(&committed?), false));
     };
     let render = Arc::new(render);

@@ -133,14 +133,17 @@ mod tests {
         let mut text = String::new();
         write_depths(&mut text, &[depth("a", "queued", 2), depth("b", "queued", 3), depth("b", "executing", 1)]);
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(lines, [
-            r#"baton_queue_depth{state="awaiting_tool"} 0"#,
-            r#"baton_queue_depth{state="executing"} 1"#,
-            r#"baton_queue_depth{state="queued"} 5"#,
-            r#"baton_project_queue_depth{project="b",state="queued"} 3"#,
-            r#"baton_project_queue_depth{project="b",state="executing"} 1"#,
-            r#"baton_project_queue_depth{project="a",state="queued"} 2"#,
-        ]);
+        assert_eq!(
+            lines,
+            [
+                r#"baton_queue_depth{state="awaiting_tool"} 0"#,
+                r#"baton_queue_depth{state="executing"} 1"#,
+                r#"baton_queue_depth{state="queued"} 5"#,
+                r#"baton_project_queue_depth{project="b",state="queued"} 3"#,
+                r#"baton_project_queue_depth{project="b",state="executing"} 1"#,
+                r#"baton_project_queue_depth{project="a",state="queued"} 2"#,
+            ]
+        );
     }
 
     #[test]

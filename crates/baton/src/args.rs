@@ -16,7 +16,7 @@ const DEFAULT_SERVER: &str = "http://127.0.0.1:22866";
 #[command(after_help = "\
 Examples:
   baton up                                    start everything here, data in ./.baton
-  baton jobs enqueue echo --project demo --payload '{\"hello\":\"world\"}' --wait
+  baton jobs enqueue echo --project demo --payload '{\"message\":\"hello\"}' --wait
   baton jobs list --project demo
   baton events tail --from-start
 
@@ -164,9 +164,9 @@ pub enum JobsCommand {
 #[command(after_help = "\
 Examples:
   baton jobs enqueue noop --project demo
-  baton jobs enqueue echo --project demo --payload '{\"hello\":\"world\"}' --wait
+  baton jobs enqueue echo --project demo --payload '{\"message\":\"hello\"}' --wait
   baton jobs enqueue echo --project demo --payload-file job.json --delay 10m
-  date | jq -R '{text:.}' | baton jobs enqueue echo --project demo --payload-file -
+  date | jq -R '{message:.}' | baton jobs enqueue echo --project demo --payload-file -
   baton jobs enqueue echo --project demo --key invoice-4711     (repeating it does nothing twice)")]
 pub struct EnqueueArgs {
     /// The type of the job, such as echo

@@ -14,6 +14,9 @@ use baton_wire::Audit;
 use comfy_table::{Cell, Color, Row};
 use std::io::Write as _;
 
+/// As the engine names it.
+const SEAL_KEY_FILE: &str = "seal.key";
+
 pub fn run(args: AuditArgs) -> Result<(), Fault> {
     client::block_on(async {
         let audit = if args.offline {
@@ -21,7 +24,11 @@ pub fn run(args: AuditArgs) -> Result<(), Fault> {
         } else {
             Client::new(&args.client)?.get("/api/v1/audit", &[]).await?
         };
-        if args.client.json { print::json(&audit)? } else { say(&audit)? }
+        if args.client.json {
+            print::json(&audit)?
+        } else {
+            say(&audit)?
+        }
         if audit.clean {
             return Ok(());
         }
@@ -55,7 +62,7 @@ fn key(settings: &StoreSettings) -> Result<Option<Key>, Fault> {
     if settings.seal_key.is_some() {
         return Ok(settings.seal_key.clone());
     }
-    if !settings.data_dir.join(node::SEAL_KEY_FILE).exists() {
+    if !settings.data_dir.join(SEAL_KEY_FILE).exists() {
         return Ok(None);
     }
     let key = node::load_seal_key(&settings.data_dir);
@@ -89,4 +96,18 @@ fn say(audit: &Audit) -> Result<(), Fault> {
         writeln!(print::out(), "and {more} more")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auditing_makes_no_key_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings { data_dir: dir.path().to_owned(), database: None, seal_key: None };
+        assert_eq!(key(&settings).unwrap(), None);
+        let made = node::load_seal_key(dir.path()).unwrap();
+        assert_eq!(key(&settings).unwrap(), Some(made));
+    }
 }

@@ -3,22 +3,30 @@
 use crate::args::DEFAULT_LISTEN;
 use crate::config::StoreSettings;
 use crate::fault::Fault;
-use crate::paint::{bold, dim, good};
+use crate::paint::{bad, bold, dim, good};
 use crate::print;
 use crate::version::VERSION;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
-pub fn say(address: SocketAddr, store: &StoreSettings) -> Result<(), Fault> {
+/// `moved` is where a damaged database went.
+pub fn say(address: SocketAddr, store: &StoreSettings, moved: Option<&Path>) -> Result<(), Fault> {
     let dir = std::path::absolute(&store.data_dir).unwrap_or_else(|_| store.data_dir.clone());
     let kept = match &store.database {
         None => format!("{} (embedded database)", dir.display()),
         Some(url) => format!("{url}; the node's own files in {}", dir.display()),
     };
     let baton = program();
-    let server = if address.to_string() == DEFAULT_LISTEN { String::new() } else { format!(" --server http://{address}") };
+    let server =
+        if address.to_string() == DEFAULT_LISTEN { String::new() } else { format!(" --server http://{address}") };
     let mut out = print::out();
+    if let Some(moved) = moved {
+        let moved = std::path::absolute(moved).unwrap_or_else(|_| moved.to_owned());
+        writeln!(out, "{}", bad("THE DATABASE WAS DAMAGED: Baton has started with an empty one."))?;
+        writeln!(out, "Nothing was deleted; the damaged file is in {}", moved.display())?;
+        writeln!(out)?;
+    }
     writeln!(out, "{} {VERSION} {}", bold("Baton"), good("is up"))?;
     writeln!(out)?;
     writeln!(out, "  listens on  {}", bold(format_args!("http://{address}")))?;
@@ -26,7 +34,7 @@ pub fn say(address: SocketAddr, store: &StoreSettings) -> Result<(), Fault> {
     writeln!(out)?;
     writeln!(out, "Try next, in another terminal:")?;
     writeln!(out)?;
-    writeln!(out, "  {baton} jobs enqueue echo --project demo --payload '{{\"hello\":\"world\"}}' --wait{server}")?;
+    writeln!(out, "  {baton} jobs enqueue echo --project demo --payload '{{\"message\":\"hello\"}}' --wait{server}")?;
     writeln!(out, "  {baton} jobs list --project demo{server}")?;
     writeln!(out, "  {baton} events tail --from-start{server}")?;
     writeln!(out)?;
@@ -39,7 +47,8 @@ pub fn say(address: SocketAddr, store: &StoreSettings) -> Result<(), Fault> {
 fn program() -> String {
     let by_name = std::env::args_os().next().is_some_and(|name| Path::new(&name).components().count() == 1);
     let (Ok(exe), false) = (std::env::current_exe(), by_name) else { return "baton".to_owned() };
-    let near = std::env::current_dir().ok().and_then(|here| exe.strip_prefix(here).ok().map(|p| Path::new(".").join(p)));
+    let near =
+        std::env::current_dir().ok().and_then(|here| exe.strip_prefix(here).ok().map(|p| Path::new(".").join(p)));
     let path = near.unwrap_or(exe).display().to_string();
     let plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
     if plain { path } else { format!("'{}'", path.replace('\'', r"'\''")) }

@@ -37,7 +37,7 @@ pub fn block_on(command: impl Future<Output = Result<(), Fault>>) -> Result<(), 
 
 /// A key that nobody else will think of.
 pub fn fresh_key() -> String {
-    let (high, low) = OsEntropy.words();
+    let (high, low) = OsEntropy::default().words();
     format!("cli-{high:016x}{low:016x}")
 }
 

@@ -2,7 +2,6 @@
 
 use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
-use baton_core::canon::Digest;
 use baton_core::seal::Key;
 use baton_store::Backend;
 use serde::Deserialize;
@@ -170,8 +169,8 @@ fn seal_key(file: Option<&Path>) -> Result<Option<Key>, Fault> {
         }
         (None, None) => return Ok(None),
     };
-    match Digest::from_hex(text.trim()) {
-        Some(bytes) => Ok(Some(Key::new(bytes.0))),
+    match baton_engine::node::parse_seal_key(&text) {
+        Some(key) => Ok(Some(key)),
         None => Err(invalid(format!("the seal key in {from} must be 64 hexadecimal digits"))
             .hint("make one with: openssl rand -hex 32")),
     }
@@ -243,7 +242,10 @@ mod tests {
         assert_eq!(url("postgres://db/b?user=me&password=x").to_string(), "postgres://db/b?***");
         assert_eq!(url("postgres://me:p@ss@db/b").to_string(), "postgres://me:***@db/b");
         let secret = url("postgres://me:hunter2@db/b");
-        assert_eq!(secret.scrub("cannot use postgres://me:hunter2@db/b: hunter2?"), "cannot use postgres://me:***@db/b: ***?");
+        assert_eq!(
+            secret.scrub("cannot use postgres://me:hunter2@db/b: hunter2?"),
+            "cannot use postgres://me:***@db/b: ***?"
+        );
         assert!(!format!("{secret:?}").contains("hunter2"));
     }
 

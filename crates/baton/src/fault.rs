@@ -58,7 +58,10 @@ pub const OPEN_CODES: [(&str, Exit); 7] = [
 
 #[derive(Debug)]
 pub enum Fault {
-    Told { exit: Exit, problem: Box<Problem> },
+    Told {
+        exit: Exit,
+        problem: Box<Problem>,
+    },
     /// Whoever read our output has read enough (`baton events tail | head`).
     NobodyReads,
 }
@@ -177,7 +180,10 @@ mod tests {
     #[test]
     fn every_code_of_the_command_line_is_explained_and_the_other_way_round() {
         assert_eq!(CODES.iter().map(|(code, ..)| *code).collect::<BTreeSet<_>>(), explained("Command line"));
-        assert_eq!(OPEN_CODES.iter().map(|(code, _)| *code).collect::<BTreeSet<_>>(), explained("Opening the database"));
+        assert_eq!(
+            OPEN_CODES.iter().map(|(code, _)| *code).collect::<BTreeSet<_>>(),
+            explained("Opening the database")
+        );
     }
 
     #[test]

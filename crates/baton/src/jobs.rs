@@ -65,14 +65,15 @@ fn payload(inline: Option<&str>, file: Option<&Path>) -> Result<Object, Fault> {
     };
     match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Fault::usage("the payload must be a JSON object").hint("such as '{\"hello\":\"world\"}'")),
+        Ok(_) => Err(Fault::usage("the payload must be a JSON object").hint("such as '{\"message\":\"hello\"}'")),
         Err(error) => Err(Fault::usage(format!("the payload is not JSON: {error}"))
-            .hint("quote it for the shell: --payload '{\"hello\":\"world\"}'")),
+            .hint("quote it for the shell: --payload '{\"message\":\"hello\"}'")),
     }
 }
 
 fn read(path: &Path) -> Result<String, Fault> {
-    let cannot = |error: std::io::Error| Fault::new("file_unusable", format!("cannot read {}: {error}", path.display()));
+    let cannot =
+        |error: std::io::Error| Fault::new("file_unusable", format!("cannot read {}: {error}", path.display()));
     let mut text = String::new();
     let source: Box<dyn std::io::Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())

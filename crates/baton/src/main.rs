@@ -3,6 +3,7 @@
 
 mod address;
 mod args;
+mod aside;
 mod audit;
 mod banner;
 mod client;

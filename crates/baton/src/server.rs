@@ -3,7 +3,7 @@
 use crate::args::SettingsArgs;
 use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
-use crate::{address, banner, log, signals};
+use crate::{address, aside, banner, log, signals};
 use baton_api::App;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
@@ -11,6 +11,7 @@ use baton_engine::{Engine, Options, OsEntropy, SystemClock, node};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -59,7 +60,12 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let registry = Registry::builtin();
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
+    let before = aside::list(&settings.store.data_dir);
+    if mode.corrupt() == Corrupt::Stop {
+        aside::refuse_to_forget(&settings.store, &before)?;
+    }
     let store = open(&settings.store, mode.corrupt(), &registry).await?;
+    let moved = aside::list(&settings.store.data_dir).into_iter().find(|path| !before.contains(path));
     let up = async {
         let listener = bind(settings.listen).await?;
         let seal_key = seal_key(&settings.store)?;
@@ -74,23 +80,23 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let app = App::new(engine.clone(), Some(seal_key), &OsEntropy);
+    let app = App::new(engine.clone(), Some(seal_key), &OsEntropy::default());
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
-    let said = posted.and_then(|posted| announce(mode, address, settings).map(|()| posted));
+    let said = posted.and_then(|posted| announce(mode, address, settings, moved.as_deref()).map(|()| posted));
 
     // Whatever could not be said, what was started is stopped in order.
-    let (stopping, posted) = match said {
+    let (told, posted) = match said {
         Ok(posted) => (told, Ok(posted)),
         Err(fault) => (signals::Told::already(), Err(fault)),
     };
-    let serving = baton_api::serve(listener, app, stopping.clone().to_stop());
-    let draining = async {
-        stopping.clone().to_stop().await;
-        engine.stop(DRAIN).await;
+    let shutdown = async {
+        told.to_stop().await;
+        // Jobs begin to drain while the last requests are answered; the store closes after both.
+        engine.begin_stopping(DRAIN);
     };
-    tokio::join!(serving, draining);
-    store.close().await;
+    baton_api::serve(listener, app, shutdown).await;
+    engine.stop(DRAIN).await;
     posted?;
     tracing::info!("stopped");
     Ok(())
@@ -100,7 +106,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
 pub async fn open(settings: &StoreSettings, corrupt: Corrupt, registry: &Registry) -> Result<Store, Fault> {
     let definitions = Arc::new(registry.definitions());
     let clock = Arc::new(SystemClock);
-    let mut options = OpenOptions::new(settings.data_dir.clone(), clock, Arc::new(OsEntropy), definitions);
+    let mut options = OpenOptions::new(settings.data_dir.clone(), clock, Arc::new(OsEntropy::default()), definitions);
     options.backend = settings.backend();
     options.corrupt = corrupt;
     Store::open(options).await.map_err(|error| Fault::open(&error).scrubbed(settings.database.as_ref()))
@@ -139,13 +145,13 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
     Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))
 }
 
-fn announce(mode: Mode, address: SocketAddr, settings: &Settings) -> Result<(), Fault> {
+fn announce(mode: Mode, address: SocketAddr, settings: &Settings, moved: Option<&Path>) -> Result<(), Fault> {
     let database = settings.store.database.as_ref().map_or_else(|| "embedded".to_owned(), ToString::to_string);
     tracing::info!(%address, data_dir = %settings.store.data_dir.display(), %database, "listening");
     match mode {
         Mode::Serve { .. } => Ok(()),
         // Nobody reading the banner is no reason not to run.
-        Mode::Up => match banner::say(address, &settings.store) {
+        Mode::Up => match banner::say(address, &settings.store, moved) {
             Err(Fault::NobodyReads) => Ok(()),
             said => said,
         },

@@ -1,1 +1,11 @@
+//! The proving ground: what shows that Baton keeps its promises, and that we would notice if
+//! it did not.
+//!
+//! - [`conformance`]: one suite of store behaviours, run on every database.
+//! - [`crash`]: a scenario that is killed before and after every commit, and must still end well.
+//! - [`simulation`]: random workloads, faults and clocks on virtual time, repeatable by seed.
+//! - [`lab`]: stores to experiment on, with faults on request.
 
+pub mod conformance;
+pub mod lab;
+pub mod script;

@@ -312,11 +312,9 @@ mod tests {
 
     #[test]
     fn priorities_from_two_hundred_on_are_background() {
-        assert_eq!([100, 199, 200, 900].map(Priority::of).map(Priority::as_str), [
-            "interactive",
-            "interactive",
-            "background",
-            "background"
-        ]);
+        assert_eq!(
+            [100, 199, 200, 900].map(Priority::of).map(Priority::as_str),
+            ["interactive", "interactive", "background", "background"]
+        );
     }
 }

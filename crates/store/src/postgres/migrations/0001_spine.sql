@@ -6,12 +6,12 @@ CREATE FUNCTION baton_now() RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
 -- Statements that must touch an exact number of rows say so; anything else aborts the commit.
-CREATE FUNCTION baton_must_be(found bigint, wanted bigint, what text) RETURNS bigint LANGUAGE plpgsql
+CREATE FUNCTION baton_must_be(touched bigint, wanted bigint, what text) RETURNS bigint LANGUAGE plpgsql
 AS $$ BEGIN
-    IF found <> wanted THEN
-        RAISE EXCEPTION '% touched % rows instead of %', what, found, wanted USING ERRCODE = 'integrity_constraint_violation';
+    IF touched <> wanted THEN
+        RAISE EXCEPTION '% touched % rows instead of %', what, touched, wanted USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    RETURN found;
+    RETURN touched;
 END $$;
 
 CREATE FUNCTION baton_never() RETURNS trigger LANGUAGE plpgsql

@@ -1,0 +1,168 @@
+//! A lab: an empty database and as many stores on it as an experiment needs.
+
+use crate::script::Script;
+use anyhow::{Context, Result};
+use baton_core::definition::Definitions;
+use baton_core::id::JobId;
+use baton_core::job::enqueue::Enqueue;
+use baton_core::time::Span;
+use baton_core::{Json, Micros, OrgId, WorkerId};
+use baton_engine::{OsEntropy, Registry, SystemClock};
+use baton_store::faults::Sabotage;
+use baton_store::{Backend, Clock, Disk, OpenOptions, SqliteDb, Store};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+/// The variable that names a PostgreSQL to experiment on.
+pub const DATABASE_URL: &str = "BATON_TEST_DATABASE_URL";
+
+/// Which database the lab has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file, as in production: one node.
+    Sqlite,
+    /// A simulated disk that several nodes share.
+    SqliteDisk,
+    Postgres,
+}
+
+pub struct Lab {
+    pub place: Place,
+    pub definitions: Arc<Definitions>,
+    dir: TempDir,
+    disk: Option<Disk>,
+    url: Option<String>,
+    shift: Arc<AtomicI64>,
+    sabotage: Option<Sabotage>,
+}
+
+/// A store with its faults at hand.
+pub struct Node {
+    pub store: Store,
+    pub script: Arc<Script>,
+    pub name: WorkerId,
+}
+
+/// The machine's clock, moved by the lab.
+struct ShiftedClock(Arc<AtomicI64>);
+
+impl Clock for ShiftedClock {
+    fn now(&self) -> Micros {
+        Micros(SystemClock.now().0 + self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Lab {
+    /// `None` if there is no PostgreSQL to experiment on; the test command always gives one.
+    pub async fn new(place: Place, sabotage: Option<Sabotage>) -> Result<Option<Self>> {
+        let url = match (place, std::env::var(DATABASE_URL)) {
+            (Place::Postgres, Ok(url)) => Some(fresh_schema(&url).await?),
+            (Place::Postgres, Err(_)) if std::env::var_os("CI").is_some() => {
+                anyhow::bail!("{DATABASE_URL} is not set; run the tests with `cargo xtask test`")
+            }
+            (Place::Postgres, Err(_)) => return Ok(None),
+            _ => None,
+        };
+        let disk = if place == Place::SqliteDisk { Some(Disk::empty()?) } else { None };
+        Ok(Some(Self {
+            place,
+            definitions: Arc::new(Registry::builtin().definitions()),
+            dir: tempfile::tempdir()?,
+            disk,
+            url,
+            shift: Arc::default(),
+            sabotage,
+        }))
+    }
+
+    /// The first node.
+    pub async fn node(&self) -> Result<Node> {
+        self.node_named("node_a").await
+    }
+
+    /// Another node beside it. A file has room for one only.
+    pub async fn node_named(&self, name: &str) -> Result<Node> {
+        let script = Arc::new(Script::new(self.shift.clone(), self.sabotage));
+        let store = self.open(name, script.clone()).await?;
+        Ok(Node { store, script, name: name.parse()? })
+    }
+
+    pub async fn open(&self, name: &str, script: Arc<Script>) -> Result<Store> {
+        let mut options = self.options(name);
+        options.faults = Some(script);
+        if let Some(disk) = &self.disk {
+            return Ok(Store::Sqlite(Arc::new(SqliteDb::on_disk(disk.clone(), options))));
+        }
+        Ok(Store::open(options).await?)
+    }
+
+    pub fn options(&self, name: &str) -> OpenOptions {
+        let clock = Arc::new(ShiftedClock(self.shift.clone()));
+        let entropy = Arc::new(OsEntropy::default());
+        let mut options = OpenOptions::new(self.data_dir(name), clock, entropy, self.definitions.clone());
+        if let Some(url) = &self.url {
+            options.backend = Backend::Postgres(url.clone());
+        }
+        options
+    }
+
+    pub fn data_dir(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// Moves the time of commits, for all nodes.
+    pub fn advance(&self, span: Span) {
+        self.shift.fetch_add(span.0, Ordering::SeqCst);
+    }
+}
+
+/// An empty schema of its own in a shared database.
+async fn fresh_schema(url: &str) -> Result<String> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.context("connecting to the test database")?;
+    let driver = tokio::spawn(connection);
+    let (a, b) = baton_store::Entropy::words(&OsEntropy::default());
+    let schema = format!("lab_{a:016x}{b:016x}");
+    client.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+    driver.abort();
+    let joint = if url.contains('?') { '&' } else { '?' };
+    Ok(format!("{url}{joint}options=-csearch_path%3D{schema}"))
+}
+
+/// An echo job of project `p1`, due at once.
+pub fn echo() -> Enqueue {
+    Enqueue {
+        org: OrgId::default(),
+        project: name("p1"),
+        kind: name("echo"),
+        payload: Json::of(&json!({ "message": "hello" })),
+        priority: None,
+        source_session: None,
+        not_before: None,
+        deadline: None,
+    }
+}
+
+/// A name that is written in the source, and so known to be valid.
+pub fn name<T: std::str::FromStr>(text: &str) -> T
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// An id that no job has.
+pub fn nobody() -> JobId {
+    JobId(uuid::Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001))
+}
