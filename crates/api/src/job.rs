@@ -10,7 +10,7 @@ use crate::wait;
 use axum::Json as Answer;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use baton_core::canon::Json;
 use baton_core::job::Cold;
@@ -48,8 +48,13 @@ pub async fn enqueue(State(app): State<App>, headers: HeaderMap, body: Body) -> 
         source_session: command.source_session.clone(),
         deadline_at: command.deadline,
     };
+    let kind = command.kind.to_string();
     let render = move |out: &Enqueued| rendered(201, &Job::open(&out.job, &cold));
-    idempotency::commit(&app, command, keyed, render).await
+    let response = idempotency::commit(&app, command, keyed, render).await?;
+    if response.status() == StatusCode::CREATED {
+        metrics::counter!("baton_jobs_enqueued_total", "type" => kind).increment(1);
+    }
+    Ok(response)
 }
 
 pub async fn wake(

@@ -34,6 +34,10 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(),
         table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)));
     }
     table.add_rows(rows);
+    table.style_text_only();
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     let mut out = out();
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;

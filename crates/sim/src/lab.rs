@@ -56,9 +56,17 @@ impl Clock for ShiftedClock {
     }
 }
 
+/// Shows the log of what is experimented on, if `BATON_LOG` says so.
+fn show_log() {
+    if let Ok(filter) = std::env::var("BATON_LOG") {
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    }
+}
+
 impl Lab {
     /// `None` if there is no PostgreSQL to experiment on; the test command always gives one.
     pub async fn new(place: Place, sabotage: Option<Sabotage>) -> Result<Option<Self>> {
+        show_log();
         let url = match (place, std::env::var(DATABASE_URL)) {
             (Place::Postgres, Ok(url)) => Some(fresh_schema(&url).await?),
             (Place::Postgres, Err(_)) if std::env::var_os("CI").is_some() => {
@@ -86,9 +94,14 @@ impl Lab {
 
     /// Another node beside it. A file has room for one only.
     pub async fn node_named(&self, name: &str) -> Result<Node> {
-        let script = Arc::new(Script::new(self.shift.clone(), self.sabotage));
+        let script = Arc::new(self.script());
         let store = self.open(name, script.clone()).await?;
         Ok(Node { store, script, name: name.parse()? })
+    }
+
+    /// Faults for a node of this lab.
+    pub fn script(&self) -> Script {
+        Script::new(self.shift.clone(), self.sabotage)
     }
 
     pub async fn open(&self, name: &str, script: Arc<Script>) -> Result<Store> {

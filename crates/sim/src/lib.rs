@@ -7,5 +7,6 @@
 //! - [`lab`]: stores to experiment on, with faults on request.
 
 pub mod conformance;
+pub mod crash;
 pub mod lab;
 pub mod script;

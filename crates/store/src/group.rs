@@ -13,7 +13,10 @@ use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
+use baton_core::event::Recorded;
 use baton_core::schedule::{self, Place};
+use baton_core::seal::Seal;
+use baton_core::world::JobWrite;
 use baton_core::{Micros, OrgId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -378,7 +381,6 @@ pub(crate) struct Stirred {
 }
 
 pub(crate) fn stirred(world: &World) -> Stirred {
-    use baton_core::world::JobWrite;
     let jobs = world.job_writes().any(|write| match write {
         JobWrite::Insert(job, ..) | JobWrite::Update(job) => job.status.due_at().is_some(),
         JobWrite::End(..) => false,
@@ -388,4 +390,29 @@ pub(crate) fn stirred(world: &World) -> Stirred {
         timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
         events: !world.events().is_empty(),
     }
+}
+
+/// Something that stands in the database exactly if the group was committed.
+pub(crate) enum Witness<'a> {
+    /// Its hash covers everything before it.
+    Event(&'a Recorded),
+    Seal(&'a Seal),
+    /// A row that was only touched: it stands if it is as it was to be.
+    Live(&'a Job),
+    /// Nothing that would not bear repeating was written.
+    None,
+}
+
+pub(crate) fn witness(world: &World) -> Witness<'_> {
+    if let Some(event) = world.events().last() {
+        return Witness::Event(event);
+    }
+    if let Some(seal) = world.seal_writes().last() {
+        return Witness::Seal(seal);
+    }
+    let updated = world.job_writes().find_map(|write| match write {
+        JobWrite::Update(job) => Some(job),
+        JobWrite::Insert(..) | JobWrite::End(..) => None,
+    });
+    updated.map_or(Witness::None, Witness::Live)
 }

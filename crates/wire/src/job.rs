@@ -76,7 +76,7 @@ pub struct NewJob {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Priority {
     Interactive,
     Background,
@@ -100,6 +100,18 @@ impl Priority {
             Self::Interactive => "interactive",
             Self::Background => "background",
         }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a priority is interactive or background")]
+pub struct BadPriority;
+
+impl TryFrom<String> for Priority {
+    type Error = BadPriority;
+
+    fn try_from(text: String) -> Result<Self, BadPriority> {
+        [Self::Interactive, Self::Background].into_iter().find(|p| p.as_str() == text).ok_or(BadPriority)
     }
 }
 
@@ -302,6 +314,7 @@ mod tests {
         assert!(parse(json!({ "type": "echo", "projectId": "p", "payload": [] })).is_err());
         assert!(parse(json!({ "type": "echo", "projectId": "a/b" })).is_err());
         assert!(parse(json!({ "type": "echo", "projectId": "p", "priority": "high" })).is_err());
+        assert!(parse(json!({ "type": "echo", "projectId": "p", "priority": "background" })).is_ok());
     }
 
     #[test]

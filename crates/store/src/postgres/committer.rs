@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// How often a group looks for a new connection before its members are told that there is none.
@@ -20,10 +20,17 @@ struct Line {
     /// One permit per committer at work; closing waits for all of them.
     busy: Semaphore,
     committers: usize,
+    /// Set when somebody closes the line, so that whoever waits at its head lets go of it.
+    closing: watch::Sender<bool>,
 }
 
 pub(super) fn spawn(shared: &Arc<Shared>, waiting: mpsc::Receiver<Message>, committers: usize) -> Vec<JoinHandle<()>> {
-    let line = Arc::new(Line { waiting: Mutex::new(waiting), busy: Semaphore::new(committers), committers });
+    let line = Arc::new(Line {
+        waiting: Mutex::new(waiting),
+        busy: Semaphore::new(committers),
+        committers,
+        closing: watch::Sender::new(false),
+    });
     (0..committers).map(|_| tokio::spawn(run(shared.clone(), line.clone()))).collect()
 }
 
@@ -36,12 +43,18 @@ enum Fate {
 
 async fn run(shared: Arc<Shared>, line: Arc<Line>) {
     let mut link = None;
+    let mut closed = line.closing.subscribe();
     loop {
         let mut works = Vec::new();
         let mut closing = None;
         let permit = {
             let mut waiting = line.waiting.lock().await;
-            let Some(message) = waiting.recv().await else { return };
+            let message = tokio::select! {
+                biased;
+                _ = closed.wait_for(|closed| *closed) => return,
+                message = waiting.recv() => message,
+            };
+            let Some(message) = message else { return };
             take(message, &mut works, &mut closing);
             while works.len() < group_max(&shared)
                 && closing.is_none()
@@ -82,6 +95,7 @@ fn group_max(shared: &Shared) -> usize {
 }
 
 async fn close(line: &Line) {
+    line.closing.send_replace(true);
     let mut waiting = line.waiting.lock().await;
     waiting.close();
     while let Some(message) = waiting.recv().await {
@@ -94,6 +108,7 @@ async fn close(line: &Line) {
 }
 
 async fn crash(shared: &Shared, line: &Line) {
+    line.closing.send_replace(true);
     line.waiting.lock().await.close();
     #[cfg(feature = "faults")]
     if let Some(faults) = &shared.options.faults {

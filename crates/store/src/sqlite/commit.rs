@@ -3,10 +3,8 @@
 use super::writer::{Inner, Writer};
 use super::{load, store_error, write};
 use crate::error::StoreError;
-use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
-use baton_core::event::Recorded;
+use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Witness, Work};
 use baton_core::World;
-use rusqlite::OptionalExtension;
 
 /// Whether the writer lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,11 +178,11 @@ fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> 
     match committed {
         Committed::Yes => {}
         Committed::No(failed) => return Err(failed),
-        Committed::Ask => match world.events().last() {
-            Some(witness) if stands(inner, witness).map_err(|e| Failed::Down(store_error(e)))? => {}
-            Some(_) => return Err(Failed::Again),
-            None => return Err(Failed::Unknown),
-        },
+        Committed::Ask => {
+            if !stands(inner, &group::witness(world)).map_err(|e| Failed::Down(store_error(e)))? {
+                return Err(Failed::Again);
+            }
+        }
     }
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);
@@ -208,12 +206,23 @@ pub(super) fn commit(inner: &Inner) -> Committed {
     if inner.conn.is_autocommit() { Committed::Ask } else { Committed::No(Failed::Down(store_error(e))) }
 }
 
-/// Whether this very event is in the history: its hash covers everything before it.
-fn stands(inner: &Inner, witness: &Recorded) -> rusqlite::Result<bool> {
-    let found: Option<Vec<u8>> = inner
-        .conn
-        .prepare_cached("SELECT hash FROM event WHERE org = ?1 AND subject = ?2 AND n = ?3")?
-        .query_row((witness.org.as_str(), witness.subject.as_bytes(), witness.n), |row| row.get(0))
-        .optional()?;
-    Ok(found.is_some_and(|hash| hash == witness.hash.0))
+/// Whether what the group was to write is there.
+fn stands(inner: &Inner, witness: &Witness<'_>) -> rusqlite::Result<bool> {
+    let conn = &inner.conn;
+    match witness {
+        Witness::Event(event) => {
+            let sql = "SELECT 1 FROM event WHERE org = ?1 AND subject = ?2 AND n = ?3 AND hash = ?4";
+            conn.prepare_cached(sql)?.exists((event.org.as_str(), event.subject.as_bytes(), event.n, event.hash.0))
+        }
+        Witness::Seal(seal) => {
+            let sql = "SELECT 1 FROM seal WHERE org = ?1 AND n = ?2 AND mac = ?3";
+            conn.prepare_cached(sql)?.exists((seal.org.as_str(), seal.n, seal.mac.0))
+        }
+        Witness::Live(job) => {
+            let sql = "SELECT 1 FROM live WHERE org = ?1 AND id = ?2 AND token = ?3 AND wakes = ?4 AND lease_until IS ?5";
+            let until = job.status.lease().map(|l| l.until.0);
+            conn.prepare_cached(sql)?.exists((job.org.as_str(), job.id.0.as_bytes(), job.token, job.wakes, until))
+        }
+        Witness::None => Ok(false),
+    }
 }

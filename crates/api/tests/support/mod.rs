@@ -1,0 +1,304 @@
+//! A real server on a real port with a real database, and a client that can also misbehave.
+#![allow(dead_code, reason = "every test file uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
+
+use baton_api::App;
+use baton_core::canon::Digest;
+use baton_engine::{Engine, Options, OsEntropy, Registry, SystemClock, node};
+use baton_store::{Backend, Entropy as _, OpenOptions, Store};
+use baton_wire::{Event, EventList, Job};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Nothing that a test asks takes longer; a hang is a failure with a name.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const DATABASE: &str = "BATON_TEST_DATABASE_URL";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    Sqlite,
+    Postgres,
+}
+
+/// Declares each test twice: once on each database.
+#[macro_export]
+macro_rules! on_both_databases {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                $crate::support::run($crate::support::Database::Sqlite, super::$name).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                $crate::support::run($crate::support::Database::Postgres, super::$name).await;
+            })*
+        }
+    };
+}
+
+pub async fn run(database: Database, test: impl AsyncFnOnce(&Server)) {
+    let Some(server) = Server::start(database).await else { return };
+    test(&server).await;
+    server.stop().await;
+}
+
+pub struct Server {
+    pub address: SocketAddr,
+    pub engine: Engine,
+    tell: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+    schema: Option<Schema>,
+    _dir: TempDir,
+}
+
+impl Server {
+    pub async fn start(database: Database) -> Option<Self> {
+        let schema = match database {
+            Database::Sqlite => None,
+            Database::Postgres => Some(Schema::create().await?),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::builtin();
+        let definitions = Arc::new(registry.definitions());
+        let entropy = Arc::new(OsEntropy::default());
+        let mut options = OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), entropy.clone(), definitions);
+        if let Some(schema) = &schema {
+            options.backend = Backend::Postgres(schema.url.clone());
+        }
+        let store = Store::open(options).await.unwrap();
+        let key = node::load_seal_key(dir.path()).unwrap();
+        let mut options = Options::new(node::load_node(dir.path()).unwrap());
+        options.seal_key = Some(key.clone());
+        let engine = Engine::start(store, registry, options).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = App::new(engine.clone(), Some(key), &*entropy);
+        let (tell, told) = oneshot::channel();
+        let serving = tokio::spawn(baton_api::serve(listener, app, async {
+            let _ = told.await;
+        }));
+        Some(Self { address, engine, tell, serving, schema, _dir: dir })
+    }
+
+    pub async fn stop(self) {
+        self.tell.send(()).unwrap();
+        self.serving.await.unwrap();
+        self.engine.stop(Duration::from_secs(5)).await;
+        if let Some(schema) = self.schema {
+            schema.drop().await;
+        }
+    }
+
+    pub async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends these very bytes and reads until the server closes. None: closed without a word.
+    pub async fn raw(&self, bytes: &[u8]) -> Option<Reply> {
+        let talk = async {
+            let mut stream = self.connect().await;
+            // It may answer and close before it has read everything.
+            let _ = stream.write_all(bytes).await;
+            read(&mut stream).await
+        };
+        let Ok(reply) = tokio::time::timeout(PATIENCE, talk).await else {
+            panic!("no answer to {}", bytes[..bytes.len().min(2_000)].escape_ascii());
+        };
+        reply
+    }
+
+    pub async fn send(&self, ask: Ask<'_>) -> Reply {
+        self.raw(&ask.bytes()).await.expect("an answer")
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(Ask { path, ..Ask::default() }).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        let body = body.to_string();
+        self.send(Ask { method: "POST", path, headers: &[JSON], body: body.as_bytes() }).await
+    }
+
+    pub async fn post_keyed(&self, path: &str, body: &str, key: &str) -> Reply {
+        let headers = [JSON, ("Idempotency-Key", key)];
+        self.send(Ask { method: "POST", path, headers: &headers, body: body.as_bytes() }).await
+    }
+
+    pub async fn enqueue(&self, body: Value) -> Job {
+        let reply = self.post("/api/v1/jobs", &body).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.parse()
+    }
+
+    pub async fn job(&self, id: impl std::fmt::Display) -> Job {
+        self.get(&format!("/api/orchestrator/jobs/{id}")).await.ok()
+    }
+
+    /// Every event from the start until one that is wanted.
+    pub async fn events_until(&self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut path = "/api/v1/events?wait_ms=30000".to_owned();
+        loop {
+            let list: EventList = self.get(&path).await.ok();
+            assert!(!list.events.is_empty(), "nothing happened; so far: {events:?}");
+            path = format!("/api/v1/events?wait_ms=30000&after={}", list.next);
+            for event in list.events {
+                let found = wanted(&event);
+                events.push(event);
+                if found {
+                    return events;
+                }
+            }
+        }
+    }
+
+    /// Waits for something to happen to a job.
+    pub async fn until(&self, id: impl ToString, kind: &str) -> Job {
+        let id = id.to_string();
+        self.events_until(|event| event.subject == id && event.kind == kind).await;
+        self.job(id).await
+    }
+}
+
+pub const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+pub struct Ask<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a [u8],
+}
+
+impl Default for Ask<'_> {
+    fn default() -> Self {
+        Self { method: "GET", path: "/", headers: &[], body: b"" }
+    }
+}
+
+impl Ask<'_> {
+    /// A host is added unless one is given; a body says how long it is.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\nConnection: close\r\n", self.method, self.path);
+        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head.push_str("Host: localhost\r\n");
+        }
+        for (name, value) in self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if !self.body.is_empty() || self.method == "POST" {
+            let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
+        }
+        head.push_str("\r\n");
+        [head.as_bytes(), self.body].concat()
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> T {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub fn ok<T: serde::de::DeserializeOwned>(&self) -> T {
+        assert_eq!(self.status, 200, "{self:?}");
+        self.parse()
+    }
+
+    /// Checks that this is a whole problem, and gives its detail.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> String {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem: baton_wire::Problem = self.parse();
+        assert_eq!(problem.code, code, "{self:?}");
+        assert_eq!(problem.status, Some(status));
+        assert_eq!(problem.kind, format!("/docs/errors#{code}"));
+        assert_eq!(problem.request_id.as_deref(), self.header("x-request-id"));
+        assert_eq!(self.header("retry-after").is_some(), status == 503, "{self:?}");
+        problem.detail
+    }
+}
+
+/// Reads an answer up to the end of the connection.
+pub async fn read(stream: &mut TcpStream) -> Option<Reply> {
+    let mut bytes = Vec::new();
+    // A reset after the answer is still an answer.
+    let _ = stream.read_to_end(&mut bytes).await;
+    if bytes.is_empty() {
+        return None;
+    }
+    let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let headers = lines.map(|line| line.split_once(": ").unwrap());
+    Some(Reply {
+        status,
+        headers: headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect(),
+        body: String::from_utf8(bytes[end + 4..].to_vec()).unwrap(),
+    })
+}
+
+/// A number to start a generator from; `BATON_SEED` repeats a run.
+pub fn seed() -> u64 {
+    let given = std::env::var("BATON_SEED").ok().map(|text| text.parse().expect("BATON_SEED is a number"));
+    let seed = given.unwrap_or_else(|| OsEntropy::default().words().0);
+    eprintln!("repeat this run with BATON_SEED={seed}");
+    seed
+}
+
+/// A database of one test's own on the server that the environment names.
+struct Schema {
+    url: String,
+    name: String,
+}
+
+impl Schema {
+    async fn create() -> Option<Self> {
+        let Some(base) = std::env::var(DATABASE).ok().filter(|url| !url.is_empty()) else {
+            assert!(std::env::var_os("CI").is_none(), "{DATABASE} is not set, so PostgreSQL would go untested");
+            eprintln!("skipped: {DATABASE} is not set; `cargo xtask test` sets it");
+            return None;
+        };
+        let words = OsEntropy::default().words();
+        let name = format!("t_{:.16}", Digest::of(&[&words.0.to_be_bytes(), &words.1.to_be_bytes()]).to_string());
+        command(&base, &format!("CREATE SCHEMA {name}")).await;
+        let more = if base.contains('?') { '&' } else { '?' };
+        Some(Self { url: format!("{base}{more}options=-csearch_path%3D{name}"), name })
+    }
+
+    async fn drop(self) {
+        command(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name)).await;
+    }
+}
+
+async fn command(url: &str, sql: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(sql).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
