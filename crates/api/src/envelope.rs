@@ -86,3 +86,45 @@ fn dress(response: &mut Response, id: &str) {
         headers.insert(HeaderName::from_static(header::REQUEST_ID), id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+
+    async fn ask(path: &str) -> (u16, String) {
+        async fn at_once() {
+            panic!("the secret was 42")
+        }
+        async fn after_a_while() {
+            tokio::task::yield_now().await;
+            std::panic::panic_any(7)
+        }
+        let routes = Router::new()
+            .route("/at-once", get(at_once))
+            .route("/after-a-while", get(after_a_while))
+            .route("/well", get(async || "well"))
+            .layer(from_fn(answer));
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let response = TowerToHyperService::new(routes).call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_for() {
+        for path in ["/at-once", "/after-a-while"] {
+            let (status, body) = ask(path).await;
+            assert_eq!(status, 500, "{body}");
+            assert!(body.contains("\"code\":\"internal\""), "{body}");
+            assert!(!body.contains("secret"), "{body}");
+        }
+        assert_eq!(ask("/well").await, (200, "well".to_owned()));
+    }
+}

@@ -6,7 +6,7 @@ mod support;
 
 use baton_core::rng::Rng;
 use serde_json::{Value, json};
-use support::{Ask, Database, JSON, Server, run, seed};
+use support::{Ask, JSON, Server, seed};
 
 /// Requests of each kind.
 const ROUNDS: usize = 120;
@@ -228,33 +228,31 @@ async fn shout(server: &Server, bytes: &[u8]) -> Option<u16> {
     status
 }
 
-#[tokio::test]
-async fn nothing_that_is_sent_breaks_or_hangs_the_server() {
-    run(Database::Sqlite, async |server| {
-        let mut chaos = Chaos(Rng::new(seed()));
-        for _ in 0..ROUNDS {
-            for (what, body) in [
-                ("a wrong job", chaos.job().to_string().into_bytes()),
-                ("a damaged job", chaos.damaged()),
-                ("noise", chaos.bytes(200)),
-            ] {
-                let ask = Ask { method: "POST", path: "/api/v1/jobs", headers: &[JSON], body: &body };
-                check(what, &body, server.send(ask).await.status);
-            }
-            let path = chaos.path();
-            let reply = server.raw(&Ask { path: &path, ..Ask::default() }.bytes()).await;
-            check("a path", path.as_bytes(), reply.map_or(400, |reply| reply.status));
-            let head = chaos.head();
-            check("a head", &head, shout(server, &head).await.unwrap_or(400));
-        }
-        for _ in 0..ROUNDS / 10 {
-            let body = chaos.nested();
+on_both_databases!(nothing_that_is_sent_breaks_or_hangs_the_server);
+
+async fn nothing_that_is_sent_breaks_or_hangs_the_server(server: &Server) {
+    let mut chaos = Chaos(Rng::new(seed()));
+    for _ in 0..ROUNDS {
+        for (what, body) in [
+            ("a wrong job", chaos.job().to_string().into_bytes()),
+            ("a damaged job", chaos.damaged()),
+            ("noise", chaos.bytes(200)),
+        ] {
             let ask = Ask { method: "POST", path: "/api/v1/jobs", headers: &[JSON], body: &body };
-            check("a nested job", &body, server.send(ask).await.status);
+            check(what, &body, server.send(ask).await.status);
         }
-        assert_eq!(server.get("/readyz").await.status, 200);
-        let job = server.enqueue(json!({ "type": "echo", "projectId": "after", "payload": { "message": 1 } })).await;
-        server.until(job.id, "job.completed").await;
-    })
-    .await;
+        let path = chaos.path();
+        let reply = server.raw(&Ask { path: &path, ..Ask::default() }.bytes()).await;
+        check("a path", path.as_bytes(), reply.map_or(400, |reply| reply.status));
+        let head = chaos.head();
+        check("a head", &head, shout(server, &head).await.unwrap_or(400));
+    }
+    for _ in 0..ROUNDS / 10 {
+        let body = chaos.nested();
+        let ask = Ask { method: "POST", path: "/api/v1/jobs", headers: &[JSON], body: &body };
+        check("a nested job", &body, server.send(ask).await.status);
+    }
+    assert_eq!(server.get("/readyz").await.status, 200);
+    let job = server.enqueue(json!({ "type": "echo", "projectId": "after", "payload": { "message": 1 } })).await;
+    server.until(job.id, "job.completed").await;
 }

@@ -245,6 +245,12 @@ fn named<'a, T>(entry: Option<&'a Entry<T>>, what: &str) -> Option<&'a T> {
 }
 
 impl<'a> View<'a> {
+    /// What of `reads` cannot be looked at yet. A command that must see it answers with
+    /// [`crate::Decision::Need`].
+    pub fn missing(&self, reads: &Reads) -> Reads {
+        self.world.missing(self.org, reads)
+    }
+
     #[track_caller]
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
         named(self.world.jobs.get(&(self.org.clone(), id)), "this job")

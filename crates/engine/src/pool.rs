@@ -107,7 +107,9 @@ impl Pool {
                     tracing::warn!(jobId = %job, %why, "an outcome came too late");
                 }
                 Err(CommitError::KeyReused) => {}
-                Err(CommitError::Store(StoreError::Rejected(why) | StoreError::Panicked(why) | StoreError::Garbled(why))) => {
+                Err(CommitError::Store(
+                    StoreError::Rejected(why) | StoreError::Panicked(why) | StoreError::Garbled(why),
+                )) => {
                     pending.tries += 1;
                     tracing::error!(jobId = %job, %why, tries = pending.tries, "an outcome could not be recorded");
                     if pending.tries < REJECTED_TRIES {
@@ -130,11 +132,13 @@ impl Pool {
         let Some(handler) = self.shared.registry.handler(&job.kind) else {
             // The ask named only kinds of the registry.
             let failure = Failure::new("no_handler", &format!("this node cannot run {}", job.kind));
-            self.pending.push(Pending { settle: Settle { fence, outcome: settle::Outcome::Failed(failure) }, tries: 0 });
+            self.pending
+                .push(Pending { settle: Settle { fence, outcome: settle::Outcome::Failed(failure) }, tries: 0 });
             return;
         };
         tracing::info!(jobId = %job.id, projectId = %job.project, r#type = %job.kind.name, attempt = job.attempts, "job started");
-        let lease = self.shared.store.definitions().pinned(&job.kind).map_or(baton_core::time::Span::secs(30), |k| k.lease);
+        let lease =
+            self.shared.store.definitions().pinned(&job.kind).map_or(baton_core::time::Span::secs(30), |k| k.lease);
         let kind = job.kind.name.to_string();
         let began = Instant::now();
         let abort = self.running.spawn(async move {

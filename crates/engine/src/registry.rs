@@ -1,10 +1,10 @@
 //! Job types with the code that runs them, registered in one place.
 
 use crate::builtin;
+use baton_core::Micros;
 use baton_core::canon::Json;
 use baton_core::definition::{Definitions, JobType};
 use baton_core::job::{Failure, Job, Kind};
-use baton_core::Micros;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +26,10 @@ pub enum Outcome {
     Failed(Failure),
     /// Wait without holding a worker: until a moment, until woken, or both. `seen` is the count
     /// of wake-ups the handler knew of (`cx.job.wakes`): a later one makes the job due at once.
-    Park { until: Option<Micros>, seen: i64 },
+    Park {
+        until: Option<Micros>,
+        seen: i64,
+    },
 }
 
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;

@@ -180,7 +180,8 @@ async fn until(store: &Store, id: JobId, enough: impl Fn(Face, bool) -> bool) ->
     let mut events = store.watch_events();
     loop {
         events.mark_unchanged();
-        let record = store.job(&OrgId::default(), id).await?.with_context(|| format!("{id} was promised and is gone"))?;
+        let record =
+            store.job(&OrgId::default(), id).await?.with_context(|| format!("{id} was promised and is gone"))?;
         let face = record.job.status.face();
         let parked = face == Face::Running && record.job.status.lease().is_none();
         if enough(face, parked) {

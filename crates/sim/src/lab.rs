@@ -57,7 +57,7 @@ impl Clock for ShiftedClock {
 }
 
 /// Shows the log of what is experimented on, if `BATON_LOG` says so.
-fn show_log() {
+pub(crate) fn show_log() {
     if let Ok(filter) = std::env::var("BATON_LOG") {
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     }

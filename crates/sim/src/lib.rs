@@ -10,3 +10,4 @@ pub mod conformance;
 pub mod crash;
 pub mod lab;
 pub mod script;
+pub mod simulation;

@@ -45,7 +45,16 @@ mod tests {
         for pos in [0, 1, 77, i64::MAX] {
             assert_eq!(Cursor(pos).to_string().parse(), Ok(Cursor(pos)));
         }
-        for bad in ["", "c1", "c1zz", "17", "c2000000000000004d", "c1ffffffffffffffff", "c1+00000000000004d", "c100000000000000ä"] {
+        for bad in [
+            "",
+            "c1",
+            "c1zz",
+            "17",
+            "c2000000000000004d",
+            "c1ffffffffffffffff",
+            "c1+00000000000004d",
+            "c100000000000000ä",
+        ] {
             assert_eq!(bad.parse::<Cursor>(), Err(BadCursor), "{bad}");
         }
     }

@@ -64,7 +64,9 @@ pub enum OpenError {
     TooNew { found: u32, oldest: u32, known: u32 },
     #[error("migration {version} was changed after it had been applied; this binary does not belong to this database")]
     Edited { version: u32 },
-    #[error("the database file was corrupt and has been moved to {moved_to}; start with --start-empty to go on without it, or restore a backup")]
+    #[error(
+        "the database file was corrupt and has been moved to {moved_to}; start with --start-empty to go on without it, or restore a backup"
+    )]
     Corrupt { moved_to: PathBuf },
     #[error("the database URL cannot be used: {0}")]
     Url(String),

@@ -7,13 +7,13 @@ use crate::error::{CommitError, StoreError};
 use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
 use baton_core::definition::Definitions;
+use baton_core::event::Recorded;
 use baton_core::id::{Ids, Seed};
 use baton_core::job::claim::claim;
 use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
-use baton_core::event::Recorded;
 use baton_core::schedule::{self, Place};
 use baton_core::seal::Seal;
 use baton_core::world::JobWrite;
@@ -198,11 +198,8 @@ impl<C: Command> Member for Seat<C> {
             && let Some(record) = world.once(&once.key).filter(|r| r.speaks_at(env.now))
         {
             let same = record.request == once.request;
-            self.decided = Some(if same {
-                Ok(Answer::Replayed(record.answer.clone()))
-            } else {
-                Err(CommitError::KeyReused)
-            });
+            self.decided =
+                Some(if same { Ok(Answer::Replayed(record.answer.clone())) } else { Err(CommitError::KeyReused) });
             return Step::Decided;
         }
         let mut ids = Ids::new(self.seed);
@@ -385,11 +382,7 @@ pub(crate) fn stirred(world: &World) -> Stirred {
         JobWrite::Insert(job, ..) | JobWrite::Update(job) => job.status.due_at().is_some(),
         JobWrite::End(..) => false,
     });
-    Stirred {
-        jobs,
-        timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
-        events: !world.events().is_empty(),
-    }
+    Stirred { jobs, timers: world.timer_writes().any(|(_, _, at)| at.is_some()), events: !world.events().is_empty() }
 }
 
 /// Something that stands in the database exactly if the group was committed.

@@ -22,6 +22,8 @@ mod open;
 mod phase;
 mod ports;
 mod postgres;
+#[cfg(feature = "faults")]
+pub mod raw;
 mod records;
 mod signals;
 mod sqlite;

@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_runs_in_order() {
-        let versions = |was: &[Applied]| pending(&[ONE, TWO], was).unwrap().iter().map(|m| m.version).collect::<Vec<_>>();
+        let versions =
+            |was: &[Applied]| pending(&[ONE, TWO], was).unwrap().iter().map(|m| m.version).collect::<Vec<_>>();
         assert_eq!(versions(&[]), [1, 2]);
         assert_eq!(versions(&[applied(&ONE, 1)]), [2]);
         assert!(versions(&[applied(&ONE, 1), applied(&TWO, 1)]).is_empty());

@@ -36,7 +36,12 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    pub fn new(data_dir: PathBuf, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, definitions: Arc<Definitions>) -> Self {
+    pub fn new(
+        data_dir: PathBuf,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        definitions: Arc<Definitions>,
+    ) -> Self {
         Self {
             backend: Backend::Sqlite,
             data_dir,

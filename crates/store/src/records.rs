@@ -3,8 +3,8 @@
 use crate::cursor::Cursor;
 use baton_core::canon::Json;
 use baton_core::event::Recorded;
-use baton_core::job::{Cold, Failure, Job};
 use baton_core::job::state::Face;
+use baton_core::job::{Cold, Failure, Job};
 use baton_core::{JobId, OrgId, ProjectId};
 
 /// A job with everything that is known about it.

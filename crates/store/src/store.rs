@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::{CommitError, OpenError, StoreError};
-use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, PurgeSeat, Seat, Turn, Work};
+use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, PurgeSeat, Reply, Seat, Turn, Work};
 use crate::open::{Backend, OpenOptions};
 use crate::ports;
 use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page};
@@ -65,12 +65,7 @@ impl Store {
         self.submit(command, actor, Some(once)).await
     }
 
-    async fn submit<C: Command>(
-        &self,
-        command: C,
-        actor: Actor,
-        once: Option<Once<C::Out>>,
-    ) -> Result<Answer<C::Out>, CommitError<C::No>> {
+    async fn submit<C: Command>(&self, command: C, actor: Actor, once: Option<Once<C::Out>>) -> Reply<C> {
         let (seat, heard) = self.seat(command, actor, once);
         self.send(vec![seat]).await.map_err(CommitError::Store)?;
         hear::<C>(heard).await
@@ -81,7 +76,7 @@ impl Store {
         command: C,
         actor: Actor,
         once: Option<Once<C::Out>>,
-    ) -> (Work, oneshot::Receiver<Result<Answer<C::Out>, CommitError<C::No>>>) {
+    ) -> (Work, oneshot::Receiver<Reply<C>>) {
         let seed = each!(self, db => ports::seed(&*db.options.clock, &*db.options.entropy));
         let (seat, heard) = Seat::new(command, actor, once, seed);
         (Work::Command(Box::new(seat)), heard)
@@ -253,9 +248,7 @@ pub struct Unsealed {
     pub root: Root,
 }
 
-async fn hear<C: Command>(
-    heard: oneshot::Receiver<Result<Answer<C::Out>, CommitError<C::No>>>,
-) -> Result<Answer<C::Out>, CommitError<C::No>> {
+async fn hear<C: Command>(heard: oneshot::Receiver<Reply<C>>) -> Reply<C> {
     heard.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
 }
 

@@ -1,56 +1,16 @@
 //! The way of one job, and what a commit promises.
 
-use crate::lab::{Lab, Node, echo, name, nobody};
+use super::steps::{ask, claim_one, clean, done, events, settled_tail};
+use crate::lab::{Lab, echo, name, nobody};
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
 use baton_core::job::enqueue::{Enqueue, EnqueueError};
-use baton_core::job::settle::{Outcome, Settle, Settled};
+use baton_core::job::settle::Settled;
 use baton_core::job::state::Face;
 use baton_core::job::wake::{Wake, WakeError};
 use baton_core::{Json, OrgId};
-use baton_store::{Ask, CommitError, Cursor, Leased, Store};
+use baton_store::CommitError;
 use serde_json::json;
-
-/// Asks for jobs of every kind the lab knows.
-pub(super) fn ask(lab: &Lab, node: &Node, slots: usize) -> Ask {
-    let kinds = lab.definitions.job_types().map(|t| t.kind()).collect();
-    Ask { worker: node.name.clone(), kinds, slots }
-}
-
-pub(super) async fn claim_one(lab: &Lab, node: &Node) -> Result<Leased> {
-    let mut turn = node.store.claim(ask(lab, node, 1)).await?;
-    turn.leased.pop().context("nothing to claim")
-}
-
-pub(super) fn done(leased: &Leased) -> Result<Settle> {
-    let fence = leased.job.fence().context("a leased job has a fence")?;
-    Ok(Settle { fence, outcome: Outcome::Done(Json::of(&json!({ "ok": true }))) })
-}
-
-pub(super) async fn events(store: &Store) -> Result<Vec<String>> {
-    let page = store.events(&OrgId::default(), Cursor::START, 1_000).await?;
-    Ok(page.items.into_iter().map(|row| row.event.kind).collect())
-}
-
-/// Nothing is wrong with the whole history.
-pub(super) async fn clean(store: &Store) -> Result<()> {
-    let report = store.audit(None).await?;
-    ensure!(report.is_clean(), "{:?}", report.violations);
-    Ok(())
-}
-
-/// On PostgreSQL events become readable a moment after the commit, when they are final.
-pub(super) async fn settled_tail(store: &Store, at_least: usize) -> Result<Vec<String>> {
-    let mut tail = store.watch_events();
-    loop {
-        tail.mark_unchanged();
-        let kinds = events(store).await?;
-        if kinds.len() >= at_least {
-            return Ok(kinds);
-        }
-        tail.changed().await?;
-    }
-}
 
 pub async fn an_enqueued_job_can_be_read_back(lab: Lab) -> Result<()> {
     let node = lab.node().await?;

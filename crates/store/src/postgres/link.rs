@@ -80,7 +80,9 @@ pub(super) fn kind(e: &Error) -> Kind {
     let Some(code) = e.code() else {
         return if e.is_closed() || e.as_db_error().is_none() { Kind::Gone } else { Kind::Refused };
     };
-    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE].contains(code) {
+    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE]
+        .contains(code)
+    {
         return Kind::Conflict;
     }
     match code.code().get(..2) {

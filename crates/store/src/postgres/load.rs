@@ -152,7 +152,12 @@ fn candidate(row: &Row) -> Result<Candidate> {
     Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, 22)?) })
 }
 
-async fn load_definitions(link: &Link, world: &mut World, plan: &Plan, rows: &[Row]) -> std::result::Result<(), Failed> {
+async fn load_definitions(
+    link: &Link,
+    world: &mut World,
+    plan: &Plan,
+    rows: &[Row],
+) -> std::result::Result<(), Failed> {
     let mut found: BTreeMap<(OrgId, Key), Definition> = BTreeMap::new();
     let (mut orgs, mut ids) = (Vec::new(), Vec::new());
     for row in rows {

@@ -25,7 +25,8 @@ async fn locked(client: &mut Client) -> Result<String, OpenError> {
     let row = client.query_one("SELECT current_schema()::text, current_setting('server_version_num')::int", &[]).await;
     let row = row.map_err(|e| database(&e))?;
     let schema: Option<String> = row.get(0);
-    let schema = schema.ok_or_else(|| OpenError::Database("the schema in the search_path does not exist".to_owned()))?;
+    let schema =
+        schema.ok_or_else(|| OpenError::Database("the schema in the search_path does not exist".to_owned()))?;
     let version: i32 = row.get(1);
     if version < 130_000 {
         return Err(OpenError::Database(format!("PostgreSQL 13 or newer is needed; this is {}", version / 10_000)));

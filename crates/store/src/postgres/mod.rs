@@ -84,7 +84,8 @@ impl Db {
         config.application_name("baton").connect_timeout(Duration::from_secs(10));
         let lock = DirLock::take(&options.data_dir)?;
         let schema = migrations::run(&config).await?;
-        let manager = Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager =
+            Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(READERS)
             .runtime(Runtime::Tokio1)

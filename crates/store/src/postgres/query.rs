@@ -117,7 +117,8 @@ impl Db {
     }
 
     pub(crate) async fn depths(&self) -> Result<Vec<Depth>, StoreError> {
-        let found = self.ask("SELECT org, project, state, count(*) FROM live GROUP BY org, project, state", &[]).await?;
+        let found =
+            self.ask("SELECT org, project, state, count(*) FROM live GROUP BY org, project, state", &[]).await?;
         found
             .iter()
             .map(|row| {

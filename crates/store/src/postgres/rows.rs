@@ -54,7 +54,9 @@ pub(super) fn live_job(row: &Row) -> Result<Job> {
     let state = get::<&str>(row, 6)?;
     let status = match State::parse(state) {
         Some(State::Queued) => Status::Queued { due_at: due_at.ok_or_else(|| garbled("queued but never due"))? },
-        Some(State::Executing) => Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } },
+        Some(State::Executing) => {
+            Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } }
+        }
         Some(State::AwaitingTool) => {
             let pause = Pause::parse(get(row, 7)?).ok_or_else(|| garbled("not a pause"))?;
             Status::AwaitingTool { pause, due_at }

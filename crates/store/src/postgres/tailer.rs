@@ -59,9 +59,7 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
     let q = Questions {
         after: client.prepare("SELECT pos FROM event WHERE pos > $1 ORDER BY pos LIMIT $2").await?,
         own_xid: client.prepare("SELECT pg_current_xact_id()::text").await?,
-        settled: client
-            .prepare("SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8")
-            .await?,
+        settled: client.prepare("SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8").await?,
     };
     let mut at = match *mark {
         Some(at) => at,

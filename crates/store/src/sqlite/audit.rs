@@ -43,7 +43,7 @@ fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 }
 
 fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
-    let mut all = conn.prepare(&format!(
+    let mut all = conn.prepare_cached(&format!(
         "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash)
          FROM event e
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject
@@ -67,10 +67,11 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 }
 
 fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report) -> rusqlite::Result<()> {
-    let mut all = conn.prepare(
+    let mut all = conn.prepare_cached(
         "SELECT org, n, from_pos, to_pos, count, root, prev, at, mac FROM seal WHERE org = ?1 ORDER BY n",
     )?;
-    let mut range = conn.prepare("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
+    let mut range =
+        conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
     let mut checker = Seals::new(key);
     for seal in all.query_map([org.as_str()], seal)? {
         let seal = seal?;
@@ -118,7 +119,7 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
         ),
     ];
     for (code, sql) in checks {
-        let mut all = conn.prepare(&sql)?;
+        let mut all = conn.prepare_cached(&sql)?;
         let mut found = all.query([])?;
         while let Some(row) = found.next()? {
             report.add(code, &row::parsed(row, 0)?, JobId(row::uuid(row, 1)?), "see docs/errors.md");
@@ -131,5 +132,5 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
 #[cfg(feature = "faults")]
 pub(super) fn history(conn: &Connection) -> rusqlite::Result<Vec<baton_core::event::Recorded>> {
     let sql = format!("SELECT {} FROM event e ORDER BY e.pos", row::EVENT);
-    conn.prepare(&sql)?.query_map([], |r| row::event(r).map(|(_, event)| event))?.collect()
+    conn.prepare_cached(&sql)?.query_map([], |r| row::event(r).map(|(_, event)| event))?.collect()
 }

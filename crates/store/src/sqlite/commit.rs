@@ -27,6 +27,18 @@ pub(super) enum Failed {
     Crashed,
 }
 
+impl Failed {
+    /// It may have been committed all the same, so what was numbered stays numbered.
+    const fn may_stand(&self) -> bool {
+        match self {
+            Self::Spoiled(_) | Self::Down(_) | Self::Again => false,
+            Self::Unknown => true,
+            #[cfg(feature = "faults")]
+            Self::Crashed => true,
+        }
+    }
+}
+
 /// Runs a group, and its members one by one if the group as a whole fails.
 pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> Fate {
     if works.is_empty() {
@@ -60,9 +72,7 @@ pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> F
 fn fail(works: Vec<Work>, failed: Failed) -> Fate {
     let (why, fate) = match failed {
         Failed::Spoiled(why) | Failed::Down(why) => (why, Fate::Alive),
-        Failed::Again => {
-            (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive)
-        }
+        Failed::Again => (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive),
         // After a failed fsync the kernel may show what the disk does not hold: only a restart,
         // which reads the disk, can be trusted. Writing stops until then.
         Failed::Unknown => (StoreError::OutcomeUnknown, Fate::Dead),
@@ -92,25 +102,23 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
     // Groups with many needs settle in few rounds; one round more finds who exceeds his share.
     for _ in 0..=NEED_ROUNDS + 1 {
         begin(inner)?;
-        let counters = (inner.next_pos, inner.next_ord);
+        let numbered = (inner.next_pos, inner.next_ord);
         let outcome = in_transaction(writer, inner, works);
-        let give_up = |inner: &mut Inner| {
-            (inner.next_pos, inner.next_ord) = counters;
-            rollback(inner);
+        let ended = match outcome {
+            Ok(Some(world)) if world.is_clean() && !works.iter().any(|w| matches!(w, Work::Purge(_))) => Some(Ok(())),
+            Ok(Some(world)) => match finish(writer, inner, works, &world) {
+                Ok(()) => return Ok(()),
+                Err(failed) => Some(Err(failed)),
+            },
+            Ok(None) => None,
+            Err(failed) => Some(Err(failed)),
         };
-        match outcome {
-            Ok(Some(world)) if world.is_clean() && !works.iter().any(|w| matches!(w, Work::Purge(_))) => {
-                give_up(inner);
-                return Ok(());
-            }
-            Ok(Some(world)) => {
-                return finish(writer, inner, works, &world).inspect_err(|_| give_up(inner));
-            }
-            Ok(None) => give_up(inner),
-            Err(failed) => {
-                give_up(inner);
-                return Err(failed);
-            }
+        rollback(inner);
+        if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
+            (inner.next_pos, inner.next_ord) = numbered;
+        }
+        if let Some(ended) = ended {
+            return ended;
         }
     }
     Err(Failed::Spoiled(StoreError::Rejected("the group kept asking to see more".to_owned())))
@@ -132,11 +140,7 @@ fn rollback(inner: &Inner) {
 }
 
 /// Loads, decides and writes; `None` if somebody needs to see more first.
-fn in_transaction(
-    writer: &Writer,
-    inner: &mut Inner,
-    works: &mut [Work],
-) -> Result<Option<World>, Failed> {
+fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<World>, Failed> {
     let now = super::writer::now(&writer.options);
     let plan = group::plan(works);
     let mut world = load::world(&inner.conn, &plan).map_err(|e| spoiled(store_error(e)))?;
@@ -219,7 +223,8 @@ fn stands(inner: &Inner, witness: &Witness<'_>) -> rusqlite::Result<bool> {
             conn.prepare_cached(sql)?.exists((seal.org.as_str(), seal.n, seal.mac.0))
         }
         Witness::Live(job) => {
-            let sql = "SELECT 1 FROM live WHERE org = ?1 AND id = ?2 AND token = ?3 AND wakes = ?4 AND lease_until IS ?5";
+            let sql =
+                "SELECT 1 FROM live WHERE org = ?1 AND id = ?2 AND token = ?3 AND wakes = ?4 AND lease_until IS ?5";
             let until = job.status.lease().map(|l| l.until.0);
             conn.prepare_cached(sql)?.exists((job.org.as_str(), job.id.0.as_bytes(), job.token, job.wakes, until))
         }

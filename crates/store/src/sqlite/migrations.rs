@@ -23,9 +23,8 @@ fn run_all(conn: &mut Connection, all: &[Migration]) -> Result<(), OpenError> {
     .map_err(database)?;
     let applied = {
         let mut all = tx.prepare("SELECT version, oldest, checksum FROM schema_version").map_err(database)?;
-        let rows = all.query_map([], |row| {
-            Ok(Applied { version: row.get(0)?, oldest: row.get(1)?, checksum: row.get(2)? })
-        });
+        let rows =
+            all.query_map([], |row| Ok(Applied { version: row.get(0)?, oldest: row.get(1)?, checksum: row.get(2)? }));
         rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(database)?
     };
     for migration in pending(all, &applied)? {

@@ -97,7 +97,7 @@ impl Db {
 }
 
 /// A writing or reading connection as every one of them must be.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open(path)?;
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     // Anything less than FULL would acknowledge what a power cut can take back.

@@ -43,7 +43,8 @@ impl Db {
     ) -> Result<Page<EventRow, Cursor>, StoreError> {
         let org = org.clone();
         self.read(move |conn| {
-            let sql = format!("SELECT {} FROM event e WHERE e.org = ?1 AND e.pos > ?2 ORDER BY e.pos LIMIT ?3", rows::EVENT);
+            let sql =
+                format!("SELECT {} FROM event e WHERE e.org = ?1 AND e.pos > ?2 ORDER BY e.pos LIMIT ?3", rows::EVENT);
             let mut page = conn.prepare_cached(&sql).map_err(store_error)?;
             let found = page.query_map((org.as_str(), after.0, row_limit(limit)), rows::event).map_err(store_error)?;
             let items = found

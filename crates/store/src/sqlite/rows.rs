@@ -54,7 +54,9 @@ pub(super) fn live_job(row: &Row<'_>) -> rusqlite::Result<Job> {
     let state = row.get_ref(6)?.as_str()?;
     let status = match State::parse(state) {
         Some(State::Queued) => Status::Queued { due_at: due_at.ok_or_else(|| garbled(8, "queued but never due"))? },
-        Some(State::Executing) => Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } },
+        Some(State::Executing) => {
+            Status::Executing { lease: Lease { worker: parsed(row, 9)?, until: micros(row, 10)? } }
+        }
         Some(State::AwaitingTool) => {
             let pause = Pause::parse(row.get_ref(7)?.as_str()?).ok_or_else(|| garbled(7, "not a pause"))?;
             Status::AwaitingTool { pause, due_at }

@@ -1,0 +1,218 @@
+//! SIGKILL under load: whatever was acknowledged is there afterwards, once, and gets done.
+//!
+//! Several clients send jobs, each under its own key, and repeat what was not answered under
+//! the same key after the restart. The kill comes after a number of acknowledgements, so that
+//! it falls where the load is, on a fast machine as on a slow one.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
+
+mod support;
+
+use baton_core::rng::Rng;
+use baton_wire::{EventList, Job, JobList, JobState};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use support::{PATIENCE, Schema, Server, http, run, seed};
+
+const CLIENTS: usize = 8;
+const PROJECTS: usize = 3;
+/// Acknowledgements between two kills.
+const FEWEST: u64 = 40;
+const MOST: u64 = 160;
+
+#[test]
+fn nothing_acknowledged_is_lost_or_done_twice_on_sqlite() {
+    check(None);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_or_done_twice_on_postgresql() {
+    let Some(schema) = Schema::create() else { return };
+    check(Some(&schema.url));
+    schema.drop();
+}
+
+fn kills() -> u64 {
+    std::env::var("BATON_KILLS").map_or(3, |text| text.parse().expect("BATON_KILLS is a number"))
+}
+
+fn check(database: Option<&str>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = Rng::new(seed());
+    let database: Vec<_> = database.into_iter().flat_map(|url| ["--database", url]).collect();
+    let load = Load::default();
+    let kills = kills();
+    for _ in 0..kills {
+        let server = Server::serve(dir.path(), &database);
+        load.until(server, FEWEST + rng.below(MOST - FEWEST));
+    }
+    let server = Server::serve(dir.path(), &database);
+    load.finish(server.address);
+    let book = load.book.into_inner().unwrap();
+    assert!(book.unanswered.is_empty());
+    eprintln!("{kills} kills, {} jobs, {} sent more than once", book.acknowledged.len(), book.repeated);
+    repeat_everything(server.address, &book);
+    wait_for_the_end(server.address, book.acknowledged.len());
+    compare(server.address, &book, kills);
+    let audit = server.ask(&["audit", "--json"]).ok().json();
+    assert_eq!(audit["clean"], true, "{audit}");
+    server.stop();
+    let dir = dir.path().to_str().unwrap();
+    run(&[&["audit", "--offline", "--data-dir", dir], &database[..]].concat()).ok();
+}
+
+/// What the clients know.
+#[derive(Default)]
+struct Book {
+    next: usize,
+    acknowledged: BTreeMap<usize, String>,
+    /// Sent, and no answer: done or not, nobody knows.
+    unanswered: Vec<usize>,
+    repeated: usize,
+}
+
+#[derive(Default)]
+struct Load {
+    book: Mutex<Book>,
+}
+
+impl Load {
+    /// Loads a server until it has acknowledged so many, then kills it.
+    fn until(&self, server: Server, acknowledgements: u64) {
+        let goal = self.book.lock().unwrap().acknowledged.len() + acknowledgements as usize;
+        let address = server.address;
+        let (reached, is_reached) = channel();
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                let reached = reached.clone();
+                scope.spawn(move || while self.send_one(address, true, goal, &reached) {});
+            }
+            is_reached.recv_timeout(PATIENCE).expect("the load gets through");
+            server.kill();
+        });
+    }
+
+    /// Repeats what was not answered, until everything is.
+    fn finish(&self, address: SocketAddr) {
+        let (reached, _is_reached) = channel();
+        while self.send_one(address, false, usize::MAX, &reached) {}
+    }
+
+    /// False if there is nobody to send to, or nothing to send.
+    fn send_one(&self, address: SocketAddr, more: bool, goal: usize, reached: &Sender<()>) -> bool {
+        let n = {
+            let mut book = self.book.lock().unwrap();
+            match book.unanswered.pop() {
+                Some(n) => {
+                    book.repeated += 1;
+                    n
+                }
+                None if more => {
+                    book.next += 1;
+                    book.next
+                }
+                None => return false,
+            }
+        };
+        let answer = post(address, n);
+        let mut book = self.book.lock().unwrap();
+        let Some((status, body)) = answer else {
+            book.unanswered.push(n);
+            return false;
+        };
+        assert!([200, 201].contains(&status), "{status} {body}");
+        book.acknowledged.insert(n, body);
+        if book.acknowledged.len() == goal {
+            reached.send(()).unwrap();
+        }
+        true
+    }
+}
+
+fn project(n: usize) -> String {
+    format!("p{}", n % PROJECTS)
+}
+
+fn post(address: SocketAddr, n: usize) -> Option<(u16, String)> {
+    let body = format!(r#"{{"type":"echo","projectId":"{}","payload":{{"message":"m{n}"}}}}"#, project(n));
+    let headers = format!("Content-Type: application/json\r\nIdempotency-Key: key-{n}\r\n");
+    http(address, "POST", "/api/v1/jobs", &headers, &body).map(|(status, _, body)| (status, body))
+}
+
+fn get<T: serde::de::DeserializeOwned>(address: SocketAddr, path: &str) -> T {
+    let (status, _, body) = http(address, "GET", path, "", "").unwrap();
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Every key is still known, with the very answer that was given first.
+fn repeat_everything(address: SocketAddr, book: &Book) {
+    for (n, first) in &book.acknowledged {
+        let (status, body) = post(address, *n).unwrap();
+        assert_eq!((status, &body), (200, first), "key-{n}");
+    }
+}
+
+/// Follows the history until so many jobs have ended.
+fn wait_for_the_end(address: SocketAddr, jobs: usize) {
+    let mut ended = BTreeSet::new();
+    let mut after = String::new();
+    while ended.len() < jobs {
+        let list: EventList = get(address, &format!("/api/v1/events?limit=1000&wait_ms=30000{after}"));
+        assert!(!list.events.is_empty(), "{} of {jobs} have ended, and nothing more happens", ended.len());
+        after = format!("&after={}", list.next);
+        for event in list.events {
+            if ["job.completed", "job.failed"].contains(&event.kind.as_str()) {
+                assert!(ended.insert(event.subject.clone()), "{} ended twice", event.subject);
+            }
+        }
+    }
+}
+
+/// The jobs that are there are those that were acknowledged: each once, each with its result.
+fn compare(address: SocketAddr, book: &Book, kills: u64) {
+    let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
+    for p in 0..PROJECTS {
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/api/projects/{}/orchestrator/jobs?limit=200{cursor}", project(p));
+            let list: JobList = get(address, &path);
+            for job in list.jobs {
+                assert!(jobs.insert(job.id.to_string(), job).is_none(), "a job is listed twice");
+            }
+            let Some(next) = list.next_cursor else { break };
+            cursor = format!("&cursor={next}");
+        }
+    }
+    let mut unlucky = 0;
+    for (n, accepted) in &book.acknowledged {
+        let accepted: Job = serde_json::from_str(accepted).unwrap();
+        let job = jobs.remove(&accepted.id.to_string()).unwrap_or_else(|| panic!("key-{n} is lost: {accepted:?}"));
+        assert_eq!(job.payload["message"], format!("m{n}"));
+        match job.state {
+            JobState::Completed => assert_eq!(job.result.unwrap()["message"], format!("m{n}")),
+            // Killed as often as it may be attempted: that is how it should end.
+            _ if job.error.as_deref().is_some_and(|error| error.starts_with("recovery_attempts_exhausted")) => {
+                assert_eq!(job.attempts, job.max_attempts);
+                unlucky += 1;
+            }
+            _ => panic!("key-{n} did not complete: {job:?}"),
+        }
+    }
+    assert!(jobs.is_empty(), "jobs that nobody asked for: {jobs:?}");
+    assert!(unlucky <= kills / 10, "{unlucky} jobs were running at two kills in a row");
+}
+
+#[test]
+fn a_stale_address_file_does_not_keep_it_from_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    Server::serve(dir.path(), &[]).kill();
+    let file: &Path = &dir.path().join("address");
+    let stale = std::fs::read_to_string(file).unwrap();
+    let server = Server::serve(dir.path(), &[]);
+    assert_eq!(std::fs::read_to_string(file).unwrap().trim(), server.address.to_string());
+    drop(stale);
+    server.stop();
+}

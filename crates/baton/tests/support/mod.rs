@@ -1,0 +1,250 @@
+//! The real binary: started, talked to, told to stop, killed.
+#![allow(dead_code, reason = "every test file uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
+
+use baton_core::canon::Digest;
+use baton_engine::OsEntropy;
+use baton_store::Entropy as _;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Nothing that a test waits for takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const DATABASE: &str = "BATON_TEST_DATABASE_URL";
+
+/// The binary with an environment of its own: nothing that a developer has set leaks in.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.env_clear().args(args).stdin(Stdio::null());
+    command
+}
+
+/// What a finished command left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+pub fn run(args: &[&str]) -> Ran {
+    run_with(args, "", &[])
+}
+
+pub fn run_with(args: &[&str], input: &str, env: &[(&str, &str)]) -> Ran {
+    let mut command = command(args);
+    command.envs(env.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It need not read what it was given.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// Failed with this exit code, and said why on two lines.
+    #[track_caller]
+    pub fn failed(&self, exit: i32, code: &str) -> &str {
+        assert_eq!(self.code, Some(exit), "{self:#?}");
+        let said = self.err.lines().any(|line| line.starts_with("error: ") && line.ends_with(&format!("[{code}]")));
+        assert!(said, "{self:#?}");
+        &self.err
+    }
+}
+
+/// A server that runs until it is told to stop, or dropped.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Server {
+    /// `baton serve` on a free port.
+    pub fn serve(data_dir: &Path, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir"];
+        args.push(data_dir.to_str().unwrap());
+        args.extend(more);
+        Self::start(command(&args)).unwrap_or_else(|seen| panic!("it did not start: {seen:#?}"))
+    }
+
+    /// Waits for the log line that says where it listens; what it said instead, if it ended.
+    pub fn start(mut command: Command) -> Result<Self, Vec<String>> {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines(child.stderr.take().unwrap());
+        let mut server = Self { child, address: ([127, 0, 0, 1], 0).into(), lines, seen: Vec::new() };
+        while let Some(line) = server.next_line() {
+            if let Ok(line) = serde_json::from_str::<Value>(&line)
+                && line["message"] == "listening"
+            {
+                server.address = line["address"].as_str().unwrap().parse().unwrap();
+                return Ok(server);
+            }
+        }
+        server.child.wait().unwrap();
+        Err(std::mem::take(&mut server.seen))
+    }
+
+    /// The next thing it logs; None when it has ended.
+    pub fn next_line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.seen.push(line.clone());
+                Some(line)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("it says nothing and does not end; so far: {:#?}", self.seen),
+        }
+    }
+
+    pub fn wait_for_line(&mut self, part: &str) {
+        while let Some(line) = self.next_line() {
+            if line.contains(part) {
+                return;
+            }
+        }
+        panic!("it ended without saying {part:?}: {:#?}", self.seen);
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A client command that talks to this server.
+    pub fn ask(&self, args: &[&str]) -> Ran {
+        let url = self.url();
+        run(&[args, &["--server", &url]].concat())
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
+    /// Until it has ended by itself.
+    pub fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        while self.next_line().is_some() {}
+        (self.child.wait().unwrap(), std::mem::take(&mut self.seen))
+    }
+
+    #[track_caller]
+    pub fn stop(self) {
+        self.signal("TERM");
+        let (status, seen) = self.ended();
+        assert_eq!(status.code(), Some(0), "{seen:#?}");
+    }
+
+    /// SIGKILL: no last words.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let command = format!("kill -{name} {}", child.id());
+    assert!(Command::new("/bin/sh").args(["-c", &command]).status().unwrap().success());
+}
+
+/// Lines as they come, until the end.
+pub fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines() {
+            let Ok(line) = line else { return };
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    told
+}
+
+/// A request over a connection of its own: status, head and body. None if no whole answer came.
+pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let whole = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse::<usize>().ok()?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    (body.len() == whole).then(|| (status, head.to_owned(), body.to_owned()))
+}
+
+/// A number to start a generator from; `BATON_SEED` repeats a run.
+pub fn seed() -> u64 {
+    let given = std::env::var("BATON_SEED").ok().map(|text| text.parse().expect("BATON_SEED is a number"));
+    let seed = given.unwrap_or_else(|| OsEntropy::default().words().0);
+    eprintln!("repeat this run with BATON_SEED={seed}");
+    seed
+}
+
+/// A database of one test's own on the server that the environment names.
+pub struct Schema {
+    pub url: String,
+    name: String,
+}
+
+impl Schema {
+    pub fn create() -> Option<Self> {
+        let Some(base) = std::env::var(DATABASE).ok().filter(|url| !url.is_empty()) else {
+            assert!(std::env::var_os("CI").is_none(), "{DATABASE} is not set, so PostgreSQL would go untested");
+            eprintln!("skipped: {DATABASE} is not set; `cargo xtask test` sets it");
+            return None;
+        };
+        let words = OsEntropy::default().words();
+        let name = format!("t_{:.16}", Digest::of(&[&words.0.to_be_bytes(), &words.1.to_be_bytes()]).to_string());
+        sql(&base, &format!("CREATE SCHEMA {name}"));
+        let more = if base.contains('?') { '&' } else { '?' };
+        Some(Self { url: format!("{base}{more}options=-csearch_path%3D{name}"), name })
+    }
+
+    pub fn drop(self) {
+        sql(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name));
+    }
+}
+
+fn sql(url: &str, text: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.batch_execute(text).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+}

@@ -1,0 +1,56 @@
+//! Runs simulations: many seeds, or one again.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
+
+use anyhow::{Context, Result, bail};
+use baton_sim::simulation::run;
+use std::io::IsTerminal;
+
+const USAGE: &str = "usage: sim [--seeds N] [--from S] | --seed S";
+
+struct Args {
+    from: u64,
+    seeds: u64,
+    single: bool,
+}
+
+fn args() -> Result<Args> {
+    let mut args = Args { from: 0, seeds: 500, single: false };
+    let mut words = std::env::args().skip(1);
+    while let Some(flag) = words.next() {
+        let value = words.next().with_context(|| format!("{flag} needs a number; {USAGE}"))?;
+        let number = value.parse().with_context(|| format!("{value} is not a number; {USAGE}"))?;
+        match flag.as_str() {
+            "--seeds" => args.seeds = number,
+            "--from" => args.from = number,
+            "--seed" => (args.from, args.seeds, args.single) = (number, 1, true),
+            _ => bail!("{flag} is not known; {USAGE}"),
+        }
+    }
+    Ok(args)
+}
+
+fn main() -> Result<()> {
+    let args = args()?;
+    // Handlers are asked to panic now and then; that is not news.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut commits, mut crashes, mut lost, mut events) = (0, 0, 0, 0);
+    for (done, seed) in (args.from..args.from.saturating_add(args.seeds)).enumerate() {
+        let summary = run(seed, None)?;
+        if args.single {
+            println!("{summary:#?}");
+        }
+        commits += summary.commits;
+        crashes += summary.crashes;
+        lost += summary.lost_answers;
+        events += summary.events;
+        if std::io::stderr().is_terminal() && done % 50 == 49 {
+            eprint!("\r{} of {} seeds", done + 1, args.seeds);
+        }
+    }
+    if std::io::stderr().is_terminal() {
+        eprintln!();
+    }
+    println!("{} seeds held: {commits} commits, {events} events, {crashes} crashes, {lost} lost answers", args.seeds);
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Simulation: random workloads, crashes, lost leases, slow workers, skewed and jumping clocks,
+//! on virtual time. Everything comes from the seed, so a failure can be looked at again.
+//!
+//! One thread, paused time, a simulated disk that outlives the nodes on it. After every commit
+//! the whole disk is verified; at the end nothing may be lost, stuck or done twice.
+
+mod checker;
+mod clock;
+mod life;
+mod luck;
+mod work;
+
+use anyhow::{Context, Result, bail};
+use baton_core::Digest;
+use baton_core::rng::Rng;
+use baton_store::Disk;
+use baton_store::faults::Sabotage;
+use checker::Checker;
+use clock::SimClock;
+use life::Fleet;
+use luck::{Luck, Odds};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Virtual time after which a simulation that has not come to rest is stuck.
+const REST_BY: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// What a simulation came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub seed: u64,
+    /// Over the whole history and all results: the same for the same seed.
+    pub history: Digest,
+    pub jobs: usize,
+    pub events: usize,
+    pub commits: u64,
+    pub crashes: u64,
+    pub lost_answers: u64,
+}
+
+/// Runs one seed. An error says what was violated and how to see it again.
+pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
+    crate::lab::show_log();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime
+        .block_on(simulate(seed, sabotage))
+        .with_context(|| format!("seed {seed} fails; replay it with: cargo xtask sim --seed {seed}"))
+}
+
+async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
+    let mut rng = Rng::new(seed);
+    let disk = Disk::empty()?;
+    let odds = Odds::draw(&mut rng);
+    let nodes = 1 + rng.below(2) as usize;
+    let jobs = 6 + rng.below(18) as usize;
+    let checker = Arc::new(Checker::new(disk.clone()));
+    let luck = Arc::new(Luck::new(odds, rng.next_u64(), sabotage, checker.clone()));
+    let clocks = (0..nodes).map(|_| Arc::new(SimClock::drawn(&mut rng))).collect::<Vec<_>>();
+    let fleet = Fleet::launch(&disk, &clocks, &luck, &mut rng);
+    let play = async {
+        let promised = work::play(&fleet, &luck, &clocks, jobs, &mut rng).await?;
+        luck.calm();
+        work::rest(&fleet, &disk, &promised).await
+    };
+    tokio::select! {
+        biased;
+        violation = checker.violated() => bail!("{violation}"),
+        played = tokio::time::timeout(REST_BY, play) => match played {
+            Ok(result) => result?,
+            Err(_) => bail!("it did not come to rest within {REST_BY:?} of virtual time"),
+        },
+    }
+    fleet.stop().await;
+    checker.check()?;
+    let history = disk.history()?;
+    let mut text = Vec::with_capacity(history.len() * 32);
+    history.iter().for_each(|event| text.extend_from_slice(&event.hash.0));
+    Ok(Summary {
+        seed,
+        history: Digest::of(&[&text]),
+        jobs,
+        events: history.len(),
+        commits: luck.commits(),
+        crashes: luck.crashes(),
+        lost_answers: luck.lost_answers(),
+    })
+}
