@@ -42,12 +42,24 @@ pub fn run_with(args: &[&str], input: &str, env: &[(&str, &str)]) -> Ran {
     let mut child = command.spawn().unwrap();
     // It need not read what it was given.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    let (out, err) = (whole(child.stdout.take().unwrap()), whole(child.stderr.take().unwrap()));
+    let (Ok(out), Ok(err)) = (out.recv_timeout(PATIENCE), err.recv_timeout(PATIENCE)) else {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("baton {args:?} does not end");
+    };
+    Ran { code: child.wait().unwrap().code(), out, err }
+}
+
+/// Everything up to the end, when it has come.
+fn whole(mut from: impl Read + Send + 'static) -> Receiver<String> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        from.read_to_string(&mut text).unwrap();
+        let _ = tell.send(text);
+    });
+    told
 }
 
 impl Ran {
