@@ -12,7 +12,7 @@ use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
 use baton_core::once::{self, Rendered};
 use baton_store::{Answer, Once, StoreError};
 use baton_wire::header;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a client repeats: the key it chose, and for what.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct Asked<'a> {
     pub body: &'a Json,
 }
 
-/// The key of a request, if it carries one.
-pub fn keyed(headers: &HeaderMap, asked: &Asked<'_>) -> Result<Option<Keyed>, Fault> {
+/// The key that a request carries, if any.
+pub fn key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
     let name = HeaderName::from_static(header::IDEMPOTENCY_KEY);
     let mut values = headers.get_all(&name).iter();
     let value = match (values.next(), values.next()) {
@@ -47,8 +47,14 @@ pub fn keyed(headers: &HeaderMap, asked: &Asked<'_>) -> Result<Option<Keyed>, Fa
         let why = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS} printable ASCII characters");
         return Err(Fault::field("Idempotency-Key", why));
     }
-    let parts = ["POST", "\n", asked.path, "\n", asked.body.as_str()].map(str::as_bytes);
-    Ok(Some(Keyed { key: key.to_owned(), scope: asked.scope, request: Digest::of(&parts) }))
+    Ok(Some(key.to_owned()))
+}
+
+impl Keyed {
+    pub fn new(key: String, asked: &Asked<'_>) -> Self {
+        let parts = ["POST", "\n", asked.path, "\n", asked.body.as_str()].map(str::as_bytes);
+        Self { key, scope: asked.scope, request: Digest::of(&parts) }
+    }
 }
 
 /// Commits a command and answers with what `render` makes of its outcome. Under a key the very
@@ -57,25 +63,34 @@ pub async fn commit<C: Command>(
     app: &App,
     command: C,
     keyed: Option<Keyed>,
-    render: impl Fn(&C::Out) -> Rendered + Send + Sync + 'static,
+    render: impl Fn(&C::Out) -> Rendered + Send + 'static,
 ) -> Result<Response<Body>, Fault> {
     let Some(keyed) = keyed else {
         let committed =
             wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
         return Ok(response(render(&committed?), false));
     };
-    let render = Arc::new(render);
-    let stored = render.clone();
+    // The store may decide, and so render, more than once; the last one is what it commits. It is
+    // sent from here, so that what was stored and what is sent cannot differ.
+    let stored = Arc::new(Mutex::new(None));
+    let last = stored.clone();
     let once = Once {
         key: once::Key { org: app.org().clone(), scope: keyed.scope.to_owned(), key: keyed.key },
         request: keyed.request,
-        render: Box::new(move |out| stored(out)),
+        render: Box::new(move |out| {
+            let rendered = render(out);
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(rendered.clone());
+            rendered
+        }),
     };
     let committed = wait::commit(app.store().commit_once(command, Actor::Api, once)).await;
-    Ok(match committed.ok_or(StoreError::OutcomeUnknown)?? {
-        Answer::Fresh(out) => response(render(&out), false),
-        Answer::Replayed(answer) => response(answer, true),
-    })
+    match committed.ok_or(StoreError::OutcomeUnknown)?? {
+        Answer::Replayed(answer) => Ok(response(answer, true)),
+        Answer::Fresh(_) => match stored.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(answer) => Ok(response(answer, false)),
+            None => Err(Fault::internal("a command was committed under a key without rendering its answer")),
+        },
+    }
 }
 
 fn response(answer: Rendered, replayed: bool) -> Response<Body> {
@@ -96,18 +111,18 @@ fn response(answer: Rendered, replayed: bool) -> Response<Body> {
 mod tests {
     use super::*;
 
-    fn read(values: &[&[u8]]) -> Result<Option<Keyed>, Fault> {
+    fn read(values: &[&[u8]]) -> Result<Option<String>, Fault> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
         }
-        keyed(&headers, &Asked { scope: "POST /x", path: "/x", body: &Json::stored("{}") })
+        key(&headers)
     }
 
     #[test]
     fn a_key_is_one_short_printable_text() {
         assert!(read(&[]).unwrap().is_none());
-        assert_eq!(read(&[b"a b-c"]).unwrap().unwrap().key, "a b-c");
+        assert_eq!(read(&[b"a b-c"]).unwrap().as_deref(), Some("a b-c"));
         assert!(read(&[&[b'k'; 255]]).unwrap().is_some());
         for bad in [&[&b""[..]][..], &[&[b'k'; 256]], &[b"\xc3\xbc"], &[b"a", b"a"]] {
             assert_eq!(read(bad).unwrap_err().code(), "invalid_request", "{bad:?}");
@@ -117,12 +132,8 @@ mod tests {
     #[test]
     fn path_and_body_make_the_request() {
         let digest = |path, body: &str| {
-            let headers = HeaderMap::from_iter([(
-                HeaderName::from_static(header::IDEMPOTENCY_KEY),
-                HeaderValue::from_static("k"),
-            )]);
             let asked = Asked { scope: "POST /x", path, body: &Json::parse(body).unwrap() };
-            keyed(&headers, &asked).unwrap().unwrap().request
+            Keyed::new("k".to_owned(), &asked).request
         };
         assert_eq!(digest("/x", r#"{"a":1,"b":2}"#), digest("/x", r#"{ "b": 2, "a": 1 }"#));
         assert_ne!(digest("/x", r#"{"a":1}"#), digest("/x", r#"{"a":2}"#));

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::body::{Body, at_most_deep};
-use crate::idempotency::{self, Asked};
+use crate::idempotency::{self, Asked, Keyed};
 use crate::limits;
 use crate::problem::Fault;
 use crate::query::Params;
@@ -25,9 +25,14 @@ use serde_json::Value;
 
 pub async fn enqueue(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, Fault> {
     let new: NewJob = body.parse()?;
-    let understood = serde_json::to_value(&new).map_err(Fault::internal)?;
-    let asked = Asked { scope: "POST /api/v1/jobs", path: "/api/v1/jobs", body: &Json::of(&understood) };
-    let keyed = idempotency::keyed(&headers, &asked)?;
+    let keyed = match idempotency::key(&headers)? {
+        None => None,
+        Some(key) => {
+            let understood = serde_json::to_value(&new).map_err(Fault::internal)?;
+            let asked = Asked { scope: "POST /api/v1/jobs", path: "/api/v1/jobs", body: &Json::of(&understood) };
+            Some(Keyed::new(key, &asked))
+        }
+    };
     let payload = Value::Object(new.payload);
     if !at_most_deep(&payload, limits::PAYLOAD_DEPTH) {
         let why = format!("lists and objects may be nested {} deep", limits::PAYLOAD_DEPTH);
@@ -67,7 +72,7 @@ pub async fn wake(
     let id = job_id(id)?;
     body.expect_nothing()?;
     let asked = Asked { scope: "POST /api/v1/jobs/{jobId}/wake", path: uri.path(), body: &Json::stored("{}") };
-    let keyed = idempotency::keyed(&headers, &asked)?;
+    let keyed = idempotency::key(&headers)?.map(|key| Keyed::new(key, &asked));
     // Read before the commit, because the answer is stored with it. Waking alone changes nothing
     // that is shown. Without a job the command refuses, or an earlier answer is repeated.
     let found = wait::read(app.store().job(app.org(), id)).await?;

@@ -29,7 +29,8 @@ pub fn json_line(value: &impl Serialize) -> Result<(), Fault> {
 
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(), Fault> {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).enforce_styling();
+    // Lines stay whole: a cell that is broken over lines can be neither copied nor searched for.
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).enforce_styling();
     if !header.is_empty() {
         table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)));
     }

@@ -91,7 +91,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         Err(fault) => (signals::Told::already(), Err(fault)),
     };
     let shutdown = async {
-        told.to_stop().await;
+        told.stopped().await;
         // Jobs begin to drain while the last requests are answered; the store closes after both.
         engine.begin_stopping(DRAIN);
     };

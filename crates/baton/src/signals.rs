@@ -4,8 +4,7 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Resolves its clones when the process is told to stop.
-#[derive(Clone)]
+/// The news that the process was told to stop.
 pub struct Told(watch::Receiver<bool>);
 
 impl Told {
@@ -14,7 +13,7 @@ impl Told {
         Self(watch::channel(true).1)
     }
 
-    pub async fn to_stop(mut self) {
+    pub async fn stopped(mut self) {
         // If nobody can tell any more, nobody should wait for it.
         let _ = self.0.wait_for(|told| *told).await;
     }

@@ -352,7 +352,7 @@ fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claime
         }
         let (org, id) = (candidate.job.org.clone(), candidate.job.id);
         // A command of this group may have touched it: then the world knows better.
-        world.load_job(&org, id, Some(candidate.job));
+        world.load_job(&org, id, Some(candidate.job.ready_at(env.now)));
         let Some(job) = world.job(&org, id) else { continue };
         let Some(kind) = env.defs.pinned(&job.kind) else { continue };
         if let Some((job, changes)) = claim(job, &ask.worker, kind.lease, env.now) {

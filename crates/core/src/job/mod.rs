@@ -207,6 +207,16 @@ impl Job {
         self.status.due_at().is_some_and(|due| due <= now)
     }
 
+    /// This job, which was found ready and so has been due: a clock that has jumped back since
+    /// does not take that away.
+    #[must_use]
+    pub fn ready_at(mut self, now: Micros) -> Self {
+        if let Status::Queued { due_at } | Status::AwaitingTool { due_at: Some(due_at), .. } = &mut self.status {
+            *due_at = now.min(*due_at);
+        }
+        self
+    }
+
     pub const fn is_ended(&self) -> bool {
         matches!(self.status, Status::Ended { .. })
     }

@@ -43,6 +43,13 @@ fn create_private(dir: &Path) -> std::io::Result<()> {
 
 /// Opens and migrates the database; a corrupt one is moved aside first.
 pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connection, OpenError> {
+    // Whoever only starts again what has stopped has not decided to go on without the data.
+    if corrupt == Corrupt::Stop
+        && !path.exists()
+        && let Some(moved_to) = last_quarantine(path)
+    {
+        return Err(OpenError::Corrupt { moved_to });
+    }
     let cause = match open_checked(path) {
         Ok(conn) => return Ok(conn),
         Err(Failed::Open(e)) => return Err(e),
@@ -89,12 +96,21 @@ fn open_checked(path: &Path) -> Result<Connection, Failed> {
     Ok(conn)
 }
 
+fn quarantines(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
+    (1..=QUARANTINES_MAX).map(move |n| dir.join(format!("corrupt-{n}")))
+}
+
+/// Where the last database was moved that could not be read.
+fn last_quarantine(path: &Path) -> Option<PathBuf> {
+    quarantines(path).take_while(|aside| aside.exists()).last()
+}
+
 /// Moves the database with its companions into a directory of their own.
 fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let unusable = |cause| OpenError::DataDir { path: dir.to_owned(), cause };
-    for n in 1..=QUARANTINES_MAX {
-        let aside = dir.join(format!("corrupt-{n}"));
+    for aside in quarantines(path) {
         match fs::create_dir(&aside) {
             Ok(()) => {
                 for suffix in ["", "-wal", "-shm"] {

@@ -56,6 +56,10 @@ CREATE INDEX job_by_project ON job (org, project, id);
 
 CREATE TRIGGER job_end_is_final BEFORE UPDATE ON job FOR EACH ROW WHEN (OLD.state IS NOT NULL)
 EXECUTE FUNCTION baton_never('an ended job never changes');
+CREATE TRIGGER job_end_is_never_removed BEFORE DELETE ON job FOR EACH ROW WHEN (OLD.state IS NOT NULL)
+EXECUTE FUNCTION baton_never('an ended job is never removed');
+CREATE TRIGGER job_is_never_emptied BEFORE TRUNCATE ON job FOR EACH STATEMENT
+EXECUTE FUNCTION baton_never('an ended job is never removed');
 
 CREATE SEQUENCE job_order;
 
@@ -169,6 +173,8 @@ CREATE TABLE definition_version (
 
 CREATE TRIGGER definition_version_is_never_changed BEFORE UPDATE OR DELETE ON definition_version FOR EACH ROW
 EXECUTE FUNCTION baton_never('definition versions are immutable');
+CREATE TRIGGER definition_version_is_never_emptied BEFORE TRUNCATE ON definition_version FOR EACH STATEMENT
+EXECUTE FUNCTION baton_never('definition versions are immutable');
 
 CREATE TABLE seal (
     org      text COLLATE "C" NOT NULL,
@@ -185,4 +191,6 @@ CREATE TABLE seal (
 );
 
 CREATE TRIGGER seal_is_never_changed BEFORE UPDATE OR DELETE ON seal FOR EACH ROW
+EXECUTE FUNCTION baton_never('seals are append-only');
+CREATE TRIGGER seal_is_never_emptied BEFORE TRUNCATE ON seal FOR EACH STATEMENT
 EXECUTE FUNCTION baton_never('seals are append-only');

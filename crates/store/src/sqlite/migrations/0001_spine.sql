@@ -37,6 +37,8 @@ CREATE INDEX job_by_project ON job (org, project, id);
 
 CREATE TRIGGER job_end_is_final BEFORE UPDATE ON job WHEN OLD.state IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'an ended job never changes'); END;
+CREATE TRIGGER job_end_is_never_removed BEFORE DELETE ON job WHEN OLD.state IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'an ended job is never removed'); END;
 
 -- The hot part of a job that has not ended: what claims and decisions look at.
 -- phase: 0 parked, 1 ready, 2 scheduled, 3 leased. Only ready rows are in the claim index.

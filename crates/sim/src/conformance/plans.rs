@@ -1,0 +1,151 @@
+//! What the planner knows about these tables is always old. The committer's statements must
+//! not care: no table is ever read from end to end.
+
+use super::once::{key, once};
+use super::steps::{ask, done, fence};
+use crate::lab::{Lab, Node, echo};
+use anyhow::{Context, Result, ensure};
+use baton_core::OrgId;
+use baton_core::command::Actor;
+use baton_core::job::beat::Beat;
+use baton_core::job::deadline::Deadline;
+use baton_core::job::enqueue::Enqueue;
+use baton_core::job::settle::Settled;
+use baton_core::job::wake::Wake;
+use baton_core::time::Span;
+use baton_store::Leased;
+use futures_util::future::{join_all, try_join_all};
+use std::collections::BTreeMap;
+use tokio_postgres::{Client, NoTls};
+
+const TABLES: [&str; 5] = ["live", "job", "event", "timer", "once"];
+const ROWS: i64 = 50_000;
+const TURNS: usize = 20;
+const SLOTS: usize = 50;
+/// Looks at the statistics until everything that was done has been counted.
+const LOOKS_MAX: usize = 20_000;
+
+/// Nobody may tidy up or look: the planner shall believe that everything is empty.
+async fn freeze(node: &Node) -> Result<()> {
+    for table in TABLES {
+        node.store.raw(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)")).await?;
+    }
+    Ok(())
+}
+
+/// A backlog, as far as claiming cares. Its history is made up.
+async fn fill(node: &Node) -> Result<()> {
+    let job = format!(
+        "INSERT INTO job (org, id, project, type, version, priority, payload, created_at, max_attempts) \
+         SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'p1', 'echo', 1, 200, '{{}}', \
+         baton_now(), 2 FROM generate_series(1, {ROWS}) n"
+    );
+    let live = "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, due_at, attempts, \
+         max_attempts, token, wakes, created_at, has_deadline, head_n, head_hash, head_at) \
+         SELECT org, id, project, type, version, priority, nextval('job_order'), 1, 'queued', created_at, 0, max_attempts, \
+         0, 0, created_at, false, 1, decode(repeat('00', 32), 'hex'), created_at FROM job WHERE state IS NULL";
+    node.store.raw(&job).await?;
+    Ok(node.store.raw(live).await?)
+}
+
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    seq_scan: i64,
+    idx_tup_read: i64,
+    written: i64,
+}
+
+/// How often each table was read from end to end, and how many index entries were looked at.
+async fn usage(client: &Client) -> Result<BTreeMap<String, Usage>> {
+    let sql = "SELECT relname::text, seq_scan, (SELECT coalesce(sum(i.idx_tup_read), 0)::bigint FROM \
+               pg_stat_user_indexes i WHERE i.relid = t.relid), n_tup_ins + n_tup_upd + n_tup_del \
+               FROM pg_stat_user_tables t WHERE schemaname = current_schema()";
+    let rows = client.query(sql, &[]).await?;
+    let usage = |row: &tokio_postgres::Row| Usage { seq_scan: row.get(1), idx_tup_read: row.get(2), written: row.get(3) };
+    Ok(rows.iter().map(|row| (row.get(0), usage(row))).collect())
+}
+
+/// Backends report what they did when they are idle or end; waits until so much was reported.
+async fn reported(client: &Client, least: &BTreeMap<&str, i64>) -> Result<BTreeMap<String, Usage>> {
+    for _ in 0..LOOKS_MAX {
+        let usage = usage(client).await?;
+        if least.iter().all(|(table, n)| usage.get(*table).is_some_and(|u| u.written >= *n)) {
+            return Ok(usage);
+        }
+        tokio::task::yield_now().await;
+    }
+    anyhow::bail!("the statistics never arrived: {:?}", usage(client).await?)
+}
+
+/// One turn of everything that commits.
+async fn turn(lab: &Lab, node: &Node, held: Vec<Leased>) -> Result<Vec<Leased>> {
+    let fences = held.iter().map(fence).collect::<Result<Vec<_>>>()?;
+    let beat = Beat { org: OrgId::default(), held: fences, lease: Span::secs(30) };
+    ensure!(node.store.commit(beat, Actor::Engine).await?.is_empty());
+    let wakes = held.iter().take(10).map(|l| Wake { org: l.job.org.clone(), job: l.job.id });
+    try_join_all(wakes.map(|wake| node.store.commit(wake, Actor::Api))).await?;
+    let settles = held.iter().map(|l| Ok((done(l)?, Actor::Engine))).collect::<Result<_>>()?;
+    let turn = node.store.turn(settles, Some(ask(lab, node, SLOTS))).await?;
+    for settled in turn.settled {
+        ensure!(settled? == Settled::Now);
+    }
+    ensure!(turn.leased.len() == SLOTS);
+    Ok(turn.leased)
+}
+
+pub async fn no_statement_of_the_committer_reads_a_table_from_end_to_end(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    freeze(&node).await?;
+    // The statements are prepared, and planned, while the tables are empty.
+    let at = node.store.now().await?.plus(Span::secs(600));
+    let timed = node.store.commit(Enqueue { deadline: Some(at), ..echo() }, Actor::Api).await?.job;
+    turn_once(&lab, &node).await?;
+    fill(&node).await?;
+    node.store.close().await;
+    drop(node);
+
+    let (client, connection) = tokio_postgres::connect(lab.url().context("on PostgreSQL")?, NoTls).await?;
+    let driver = tokio::spawn(connection);
+    let before = reported(&client, &BTreeMap::from([("live", ROWS + 1), ("job", ROWS + 1)])).await?;
+    let node = lab.node().await?;
+    let mut held = Vec::new();
+    for _ in 0..TURNS {
+        held = turn(&lab, &node, held).await?;
+    }
+    for n in 0..20 {
+        let said = (0..5).map(|_| node.store.commit_once(echo(), Actor::Api, once(key(&format!("k{n}")), "r")));
+        for answer in join_all(said).await {
+            answer?;
+        }
+    }
+    lab.advance(Span::secs(700));
+    let fire = Deadline { org: timed.org.clone(), job: timed.id, at };
+    let _ = node.store.commit(fire, Actor::Engine).await;
+    node.store.purge_onces(100).await?;
+    node.store.close().await;
+    drop(node);
+
+    let turned = i64::try_from(TURNS * SLOTS)?;
+    let least = |table: &str, more: i64| before.get(table).map_or(0, |usage| usage.written) + more;
+    // A claim updates `live`, a settlement removes from it and updates `job`.
+    let least = BTreeMap::from([("live", least("live", 2 * turned - 50)), ("job", least("job", turned - 50))]);
+    let after = reported(&client, &least).await?;
+    driver.abort();
+    for table in TABLES {
+        let usage = |of: &BTreeMap<String, Usage>| of.get(table).cloned().unwrap_or_default();
+        let (before, after) = (usage(&before), usage(&after));
+        ensure!(after.seq_scan == before.seq_scan, "{table} was read from end to end: {before:?} {after:?}");
+        let read = after.idx_tup_read - before.idx_tup_read;
+        ensure!(read < ROWS, "{read} index entries of {table} were looked at: {before:?} {after:?}");
+    }
+    Ok(())
+}
+
+async fn turn_once(lab: &Lab, node: &Node) -> Result<()> {
+    let claimed = node.store.claim(ask(lab, node, 1)).await?.leased;
+    for leased in &claimed {
+        node.store.commit(done(leased)?, Actor::Engine).await?;
+    }
+    ensure!(claimed.len() == 1);
+    Ok(())
+}

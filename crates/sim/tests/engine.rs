@@ -1,0 +1,313 @@
+//! The engine on real databases: what happens around the commits.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use anyhow::{Context, Result, ensure};
+use baton_core::command::Actor;
+use baton_core::definition::JobType;
+use baton_core::job::enqueue::Enqueue;
+use baton_core::job::state::Face;
+use baton_core::job::{Pause, Status};
+use baton_core::time::Span;
+use baton_core::{JobId, Json, OrgId, seal};
+use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
+use baton_sim::lab::{Lab, Node, Place, echo, name};
+use baton_store::{JobRecord, Store};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// Runs a test on a database where two nodes can live, of either kind.
+macro_rules! on_both {
+    ($($name:ident)*) => {
+        mod sqlite { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::check(super::Place::SqliteDisk, super::$name).await;
+            }
+        )* }
+        mod postgres { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::check(super::Place::Postgres, super::$name).await;
+            }
+        )* }
+    };
+}
+
+on_both! {
+    a_job_runs_to_its_result
+    a_handler_that_panics_fails_its_job
+    a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler
+    a_dead_nodes_job_is_taken_over_by_another
+    a_node_that_comes_back_takes_back_its_own
+    stopping_gives_back_what_does_not_finish
+    a_deadline_ends_a_waiting_job
+    a_changed_definition_under_an_old_version_is_refused
+    stopping_seals_the_history
+}
+
+async fn check<F: Future<Output = Result<()>>>(place: Place, test: fn(Lab) -> F) {
+    match Lab::new(place, None).await {
+        Ok(Some(lab)) => {
+            if let Err(e) = tokio::time::timeout(Duration::from_secs(60), test(lab)).await.expect("it hangs") {
+                panic!("{e:?}");
+            }
+        }
+        Ok(None) => {}
+        Err(e) => panic!("{e:?}"),
+    }
+}
+
+/// Quick enough for a test to wait for.
+fn options(node: &Node) -> Options {
+    let mut options = Options::new(node.name.clone());
+    options.beat_every = Duration::from_millis(20);
+    options.poll_every = Duration::from_millis(20);
+    options.sweep_every = Duration::from_millis(20);
+    options
+}
+
+async fn start(lab: &Lab, name: &str, registry: Registry) -> Result<Engine> {
+    let node = lab.node_named(name).await?;
+    let options = options(&node);
+    Ok(Engine::start(node.store, registry, options).await?)
+}
+
+async fn record(store: &Store, id: JobId) -> Result<JobRecord> {
+    store.job(&OrgId::default(), id).await?.context("the job exists")
+}
+
+/// Looks whenever there is something new, and now and then by itself.
+async fn until(store: &Store, id: JobId, enough: impl Fn(&JobRecord) -> bool) -> Result<JobRecord> {
+    let mut events = store.watch_events();
+    loop {
+        events.mark_unchanged();
+        let found = record(store, id).await?;
+        if enough(&found) {
+            return Ok(found);
+        }
+        let _ = tokio::time::timeout(Duration::from_millis(20), events.changed()).await;
+    }
+}
+
+fn is(face: Face) -> impl Fn(&JobRecord) -> bool {
+    move |record| record.job.status.face() == face
+}
+
+async fn clean(store: &Store) -> Result<()> {
+    let report = store.audit(None).await?;
+    ensure!(report.is_clean(), "{:?}", report.violations);
+    Ok(())
+}
+
+/// A job type whose handler says when it begins, and ends when it is let go or stopped.
+struct Stage {
+    began: mpsc::UnboundedReceiver<u32>,
+    stopped: mpsc::UnboundedReceiver<u32>,
+    let_go: Arc<Notify>,
+    registry: Registry,
+}
+
+/// Says so when it is dropped without having been disarmed.
+struct Curtain(Option<(mpsc::UnboundedSender<u32>, u32)>);
+
+impl Drop for Curtain {
+    fn drop(&mut self) {
+        if let Some((stopped, attempt)) = self.0.take() {
+            let _ = stopped.send(attempt);
+        }
+    }
+}
+
+fn stage() -> Stage {
+    let (tell_began, began) = mpsc::unbounded_channel();
+    let (tell_stopped, stopped) = mpsc::unbounded_channel();
+    let let_go = Arc::new(Notify::new());
+    let mut registry = Registry::builtin();
+    let gate = let_go.clone();
+    registry.add(long_type(), move |cx: JobCx, _: Json| {
+        let (began, stopped, gate) = (tell_began.clone(), tell_stopped.clone(), gate.clone());
+        async move {
+            let mut curtain = Curtain(Some((stopped, cx.job.attempts)));
+            let _ = began.send(cx.job.attempts);
+            gate.notified().await;
+            curtain.0 = None;
+            Outcome::Done(Json::of(&json!({ "attempt": cx.job.attempts })))
+        }
+    });
+    Stage { began, stopped, let_go, registry }
+}
+
+fn long_type() -> JobType {
+    JobType {
+        name: name("long"),
+        version: 1,
+        summary: String::new(),
+        priority: 200,
+        max_attempts: 3,
+        lease: Span::secs(30),
+    }
+}
+
+/// A lab that also knows the `long` type.
+fn with_long(mut lab: Lab) -> Lab {
+    let mut registry = Registry::builtin();
+    registry.add(long_type(), |_: JobCx, _: Json| async { Outcome::Done(Json::of(&json!({}))) });
+    lab.definitions = Arc::new(registry.definitions());
+    lab
+}
+
+async fn enqueue_long(store: &Store) -> Result<JobId> {
+    Ok(store.commit(Enqueue { kind: name("long"), ..echo() }, Actor::Api).await?.job.id)
+}
+
+async fn a_job_runs_to_its_result(lab: Lab) -> Result<()> {
+    let engine = start(&lab, "node_a", Registry::builtin()).await?;
+    let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
+    let done = until(engine.store(), id, is(Face::Completed)).await?;
+    ensure!(done.result == Some(Json::of(&json!({ "message": "hello" }))));
+    ensure!(done.job.attempts == 1);
+    clean(engine.store()).await
+}
+
+async fn a_handler_that_panics_fails_its_job(mut lab: Lab) -> Result<()> {
+    let mut registry = Registry::empty();
+    registry.add(JobType { name: name("bad"), ..long_type() }, |_: JobCx, _: Json| async {
+        std::panic::set_hook(Box::new(|_| {}));
+        panic!("oh no");
+    });
+    lab.definitions = Arc::new(registry.definitions());
+    let engine = start(&lab, "node_a", registry).await?;
+    let id = engine.store().commit(Enqueue { kind: name("bad"), ..echo() }, Actor::Api).await?.job.id;
+    let failed = until(engine.store(), id, is(Face::Failed)).await?;
+    ensure!(failed.error.is_some_and(|e| e.code == "handler_panicked"));
+    clean(engine.store()).await
+}
+
+async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let engine = start(&lab, "node_a", stage.registry.clone()).await?;
+    let store = engine.store().clone();
+    let id = enqueue_long(&store).await?;
+    stage.began.recv().await.context("it begins")?;
+    for _ in 0..3 {
+        let before = record(&store, id).await?.job.status.lease().context("leased")?.until;
+        lab.advance(Span::secs(20));
+        until(&store, id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+    }
+    // Too long for any beat to be in time. Either the sweeper finds the lease over or the beat
+    // comes first and saves it; go on until the former.
+    let lost = loop {
+        lab.advance(Span::secs(3_600));
+        tokio::select! {
+            biased;
+            Some(attempt) = stage.stopped.recv() => break attempt,
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+    };
+    ensure!(lost >= 1);
+    stage.let_go.notify_one();
+    stage.let_go.notify_waiters();
+    let ended = until(&store, id, |r| {
+        stage.let_go.notify_waiters();
+        r.job.is_ended()
+    })
+    .await?;
+    ensure!(ended.job.attempts >= 2, "somebody else went on with it");
+    clean(&store).await
+}
+
+async fn a_dead_nodes_job_is_taken_over_by_another(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let first = start(&lab, "node_a", stage.registry.clone()).await?;
+    let id = enqueue_long(first.store()).await?;
+    ensure!(stage.began.recv().await == Some(1));
+    drop(first);
+    let second = start(&lab, "node_b", stage.registry.clone()).await?;
+    lab.advance(Span::secs(31));
+    ensure!(stage.began.recv().await == Some(2), "taken over");
+    stage.let_go.notify_one();
+    let done = until(second.store(), id, is(Face::Completed)).await?;
+    ensure!(done.result == Some(Json::of(&json!({ "attempt": 2 }))));
+    clean(second.store()).await
+}
+
+async fn a_node_that_comes_back_takes_back_its_own(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let first = start(&lab, "node_a", stage.registry.clone()).await?;
+    let id = enqueue_long(first.store()).await?;
+    ensure!(stage.began.recv().await == Some(1));
+    first.store().close().await;
+    drop(first);
+    let again = start(&lab, "node_a", stage.registry.clone()).await?;
+    ensure!(stage.began.recv().await == Some(2), "at once, without waiting for the lease");
+    stage.let_go.notify_one();
+    until(again.store(), id, is(Face::Completed)).await?;
+    clean(again.store()).await
+}
+
+async fn stopping_gives_back_what_does_not_finish(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let engine = start(&lab, "node_a", stage.registry.clone()).await?;
+    let id = enqueue_long(engine.store()).await?;
+    stage.began.recv().await.context("it begins")?;
+    ensure!(engine.ready().is_ok());
+    engine.stop(Duration::from_millis(50)).await;
+    ensure!(engine.ready().is_err());
+    ensure!(stage.stopped.recv().await == Some(1), "its handler was stopped");
+    let node = lab.node_named("node_a").await?;
+    let job = record(&node.store, id).await?.job;
+    ensure!(matches!(job.status, Status::AwaitingTool { pause: Pause::Retry, due_at: Some(_) }), "{:?}", job.status);
+    clean(&node.store).await
+}
+
+async fn a_deadline_ends_a_waiting_job(lab: Lab) -> Result<()> {
+    let engine = start(&lab, "node_a", Registry::builtin()).await?;
+    let store = engine.store();
+    let deadline = Some(store.now().await?.plus(Span::secs(60)));
+    let payload = Json::of(&json!({ "wait": true }));
+    let id = store.commit(Enqueue { payload, deadline, ..echo() }, Actor::Api).await?.job.id;
+    until(store, id, |r| matches!(r.job.status, Status::AwaitingTool { .. })).await?;
+    lab.advance(Span::secs(61));
+    // Setting another timer makes the engine look at the clock again.
+    let deadline = Some(store.now().await?.plus(Span::secs(60)));
+    store.commit(Enqueue { deadline, ..echo() }, Actor::Api).await?;
+    let failed = until(store, id, is(Face::Failed)).await?;
+    ensure!(failed.error.is_some_and(|e| e.code == "deadline_exceeded"));
+    clean(store).await
+}
+
+async fn a_changed_definition_under_an_old_version_is_refused(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let _first = start(&lab, "node_a", stage().registry).await?;
+    let mut registry = Registry::empty();
+    let changed = JobType { max_attempts: 9, ..long_type() };
+    registry.add(changed, |_: JobCx, _: Json| async { Outcome::Done(Json::of(&json!({}))) });
+    let node = lab.node_named("node_b").await?;
+    let refused = Engine::start(node.store.clone(), registry, options(&node)).await;
+    ensure!(matches!(refused, Err(StartError::Definition(_))), "it started");
+    Ok(())
+}
+
+async fn stopping_seals_the_history(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let mut settings = options(&node);
+    let key = seal::Key::new([9; 32]);
+    settings.seal_key = Some(key.clone());
+    let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
+    let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
+    until(engine.store(), id, is(Face::Completed)).await?;
+    engine.stop(Duration::from_secs(5)).await;
+    let store = lab.node().await?.store;
+    let report = store.audit(Some(key)).await?;
+    ensure!(report.is_clean() && report.seals >= 2 && report.macs_checked == report.seals, "{report:?}");
+    let report = store.audit(Some(seal::Key::new([8; 32]))).await?;
+    ensure!(report.violations.iter().any(|v| v.code == "seal_mac"));
+    Ok(())
+}
