@@ -199,7 +199,7 @@ mod tests {
             (CommitError::Refused(EnqueueError::UnknownType { name: name(), known: String::new() }).into(), 422),
             (CommitError::Refused(EnqueueError::PayloadTooLarge { bytes: 2, max: 1 }).into(), 413),
             (CommitError::Refused(EnqueueError::DeadlinePast).into(), 422),
-            (CommitError::Refused(EnqueueError::TooFarAhead { field: "deadline" }).into(), 422),
+            (CommitError::Refused(EnqueueError::TooFarAhead { what: "the deadline" }).into(), 422),
             (CommitError::Refused(WakeError::NotFound(id)).into(), 404),
             (
                 CommitError::Refused(WakeError::AlreadyEnded { job: id, state: baton_core::job::State::Failed }).into(),

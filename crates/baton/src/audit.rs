@@ -44,7 +44,7 @@ async fn offline(settings: &StoreSettings) -> Result<Audit, Fault> {
         return Err(Fault::new("config_invalid", format!("there is no data directory {}", dir.display()))
             .hint("name it with --data-dir"));
     }
-    let store = server::open(settings, Corrupt::Stop, &Registry::builtin()).await.map_err(|fault| {
+    let store = server::open(settings, Corrupt::LeaveAlone, &Registry::builtin()).await.map_err(|fault| {
         let running = fault.is(OpenError::InUse(dir.clone()).code());
         let where_to = address::read(dir).map(|address| format!(" --server http://{address}")).unwrap_or_default();
         if running { fault.hint(format!("a server is running: ask it with `baton audit{where_to}`")) } else { fault }

@@ -46,12 +46,13 @@ pub const CODES: [(&str, Exit, &str); 11] = [
 ];
 
 /// How the start of the server fails if the database cannot be opened: the store's own codes.
-pub const OPEN_CODES: [(&str, Exit); 7] = [
+pub const OPEN_CODES: [(&str, Exit); 8] = [
     ("data_dir_in_use", Exit::Failed),
     ("data_dir_unusable", Exit::Config),
     ("schema_too_new", Exit::Data),
     ("schema_edited", Exit::Data),
     ("database_corrupt", Exit::Data),
+    ("no_database", Exit::Config),
     ("database_url", Exit::Config),
     ("database_unavailable", Exit::Unavailable),
 ];

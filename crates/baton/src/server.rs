@@ -61,9 +61,6 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
     let before = aside::list(&settings.store.data_dir);
-    if mode.corrupt() == Corrupt::Stop {
-        aside::refuse_to_forget(&settings.store, &before)?;
-    }
     let store = open(&settings.store, mode.corrupt(), &registry).await?;
     let moved = aside::list(&settings.store.data_dir).into_iter().find(|path| !before.contains(path));
     let up = async {

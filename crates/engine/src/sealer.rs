@@ -4,7 +4,7 @@ use crate::engine::Shared;
 use baton_core::OrgId;
 use baton_core::canon::Digest;
 use baton_core::command::Actor;
-use baton_core::seal::{Close, Key, Seal};
+use baton_core::seal::{Close, Key, Seal, SealHead};
 use baton_store::{CommitError, StoreError};
 use std::sync::Arc;
 
@@ -35,14 +35,26 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
     if count == 0 {
         return Ok(false);
     }
+    let last = match &unsealed.last {
+        // Seals of two keys in one chain could be verified by nobody.
+        Some(last) if last.mac_under(key) != last.mac => {
+            tracing::warn!(
+                %org, n = last.n,
+                "the history is sealed under another key; give all nodes the same one (BATON_SEAL_KEY or seal_key_file)"
+            );
+            return Ok(false);
+        }
+        Some(last) => last.head(),
+        None => SealHead::NONE,
+    };
     let mut seal = Seal {
         org: org.clone(),
-        n: unsealed.last.n + 1,
-        from_pos: unsealed.last.to_pos,
+        n: last.n + 1,
+        from_pos: last.to_pos,
         to_pos: unsealed.to_pos,
         count,
         root: unsealed.root.finish(),
-        prev: unsealed.last.mac,
+        prev: last.mac,
         at: shared.now(),
         mac: Digest::ZERO,
     };

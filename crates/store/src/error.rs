@@ -68,6 +68,10 @@ pub enum OpenError {
         "the database file was corrupt and has been moved to {moved_to}; start with --start-empty to go on without it, or restore a backup"
     )]
     Corrupt { moved_to: PathBuf },
+    #[error("the database file {path} is damaged: {cause}")]
+    Damaged { path: PathBuf, cause: String },
+    #[error("there is no database in {0}")]
+    NoDatabase(PathBuf),
     #[error("the database URL cannot be used: {0}")]
     Url(String),
     #[error("cannot open the database: {0}")]
@@ -81,7 +85,8 @@ impl OpenError {
             Self::DataDir { .. } => "data_dir_unusable",
             Self::TooNew { .. } => "schema_too_new",
             Self::Edited { .. } => "schema_edited",
-            Self::Corrupt { .. } => "database_corrupt",
+            Self::Corrupt { .. } | Self::Damaged { .. } => "database_corrupt",
+            Self::NoDatabase(_) => "no_database",
             Self::Url(_) => "database_url",
             Self::Database(_) => "database_unavailable",
         }

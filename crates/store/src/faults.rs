@@ -45,6 +45,9 @@ pub trait Faults: Send + Sync + 'static {
         crate::GROUP_MAX
     }
 
+    /// Called when a command could not be committed even alone: never the command's own refusal.
+    fn spoiled(&self, _why: &crate::StoreError) {}
+
     /// Called after every group on a simulated disk, whatever became of it.
     fn after_group(&self) {}
 

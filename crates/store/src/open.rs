@@ -13,13 +13,16 @@ pub enum Backend {
     Postgres(String),
 }
 
-/// What to do with a SQLite file that cannot be read. It is moved aside in any case.
+/// What to do with a SQLite file that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corrupt {
-    /// Go on with an empty database.
+    /// Move it aside and go on with an empty database.
     StartEmpty,
-    /// Refuse: the file may hold what must not be forgotten.
+    /// Move it aside and refuse: it may hold what must not be forgotten. Later starts, which find
+    /// no database, refuse as well.
     Stop,
+    /// Touch nothing and say so: for looking at a database, not for working with it.
+    LeaveAlone,
 }
 
 #[derive(Clone)]

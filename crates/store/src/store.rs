@@ -12,7 +12,7 @@ use baton_core::command::{Actor, Command};
 use baton_core::definition::Definitions;
 use baton_core::job::Fence;
 use baton_core::job::settle::{Settle, SettleError, Settled};
-use baton_core::seal::{self, Root, SealHead};
+use baton_core::seal::{self, Root, Seal};
 use baton_core::timer::Due;
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use std::sync::Arc;
@@ -243,7 +243,8 @@ impl Store {
 /// What a sealer needs to make the next seal.
 #[derive(Clone)]
 pub struct Unsealed {
-    pub last: SealHead,
+    /// `None` before the first.
+    pub last: Option<Seal>,
     pub to_pos: i64,
     pub root: Root,
 }

@@ -40,8 +40,8 @@ pub enum EnqueueError {
     UnknownType { name: TypeName, known: String },
     #[error("the payload has {bytes} bytes as canonical JSON; at most {max} are accepted")]
     PayloadTooLarge { bytes: usize, max: usize },
-    #[error("{field} is more than a year ahead")]
-    TooFarAhead { field: &'static str },
+    #[error("{what} is more than a year ahead")]
+    TooFarAhead { what: &'static str },
     #[error("the deadline is already over")]
     DeadlinePast,
 }
@@ -78,9 +78,9 @@ impl Command for Enqueue {
             return Decision::Refused(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
         }
         let horizon = cx.now.plus(limits::AHEAD);
-        for (field, at) in [("not_before", self.not_before), ("deadline", self.deadline)] {
+        for (what, at) in [("the start", self.not_before), ("the deadline", self.deadline)] {
             if at.is_some_and(|at| at > horizon) {
-                return Decision::Refused(EnqueueError::TooFarAhead { field });
+                return Decision::Refused(EnqueueError::TooFarAhead { what });
             }
         }
         if self.deadline.is_some_and(|at| at <= cx.now) {
@@ -149,7 +149,7 @@ mod tests {
         let past = Enqueue { deadline: Some(NOW), ..enqueue() };
         assert_eq!(top.refuse(&past), EnqueueError::DeadlinePast);
         let far = Enqueue { not_before: Some(NOW.plus(limits::AHEAD).plus(Span(1))), ..enqueue() };
-        assert_eq!(top.refuse(&far), EnqueueError::TooFarAhead { field: "not_before" });
+        assert_eq!(top.refuse(&far), EnqueueError::TooFarAhead { what: "the start" });
         assert!(top.kinds().is_empty());
     }
 

@@ -35,7 +35,9 @@ pub async fn the_time_of_a_subject_never_goes_backwards(lab: Lab) -> Result<()> 
     }
     let found = record(&node, ended.id).await?.job;
     let Status::Ended { at, .. } = found.status else { anyhow::bail!("it has ended") };
-    ensure!(at >= found.created_at && found.started_at.is_some_and(|started| started >= found.created_at && at >= started));
+    ensure!(
+        at >= found.created_at && found.started_at.is_some_and(|started| started >= found.created_at && at >= started)
+    );
     ensure!(Some(&at) == last.get(&ended.id.0), "it ended when its last event says");
     clean(&node.store).await
 }

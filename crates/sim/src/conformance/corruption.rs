@@ -94,6 +94,24 @@ pub async fn a_corrupt_file_is_moved_aside_and_the_start_is_fresh_if_so_wanted(l
     Ok(())
 }
 
+pub async fn a_corrupt_file_that_is_only_looked_at_is_left_alone(lab: Lab) -> Result<()> {
+    let sound = sound(&lab).await?;
+    for (n, (way, bytes)) in ways_to_break(&sound).into_iter().enumerate() {
+        let name = format!("broken_{n}");
+        let file = lab.data_dir(&name).join(FILE);
+        let nothing = open(&lab, &name, Corrupt::LeaveAlone).await.err();
+        ensure!(matches!(nothing, Some(OpenError::NoDatabase(_))), "{nothing:?}");
+        ensure!(!file.exists(), "looking makes no database");
+        put(&lab.data_dir(&name), &bytes)?;
+        for _ in 0..2 {
+            let no = open(&lab, &name, Corrupt::LeaveAlone).await.err().with_context(|| way.to_owned())?;
+            ensure!(matches!(&no, OpenError::Damaged { path, .. } if *path == file), "{way}: {no:?}");
+            ensure!(fs::read(&file)? == bytes, "{way}: it was touched");
+        }
+    }
+    Ok(())
+}
+
 pub async fn each_corrupt_file_is_kept(lab: Lab) -> Result<()> {
     for n in 1..=3 {
         let bytes = format!("garbage number {n} ").repeat(500).into_bytes();

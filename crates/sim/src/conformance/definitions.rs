@@ -42,9 +42,7 @@ pub async fn a_version_means_one_thing_for_ever(lab: Lab) -> Result<()> {
     register(&node, &moon(1)).await?;
     let changed = JobType { summary: "is dark".to_owned(), ..moon(1) };
     let refused = register(&node, &changed).await;
-    let no = |e: &CommitError<RegisterError>| {
-        matches!(e, CommitError::Refused(RegisterError::Changed { version: 1, name }) if name.as_str() == "moon")
-    };
+    let no = |e: &CommitError<RegisterError>| matches!(e, CommitError::Refused(RegisterError::Changed { version: 1, name }) if name.as_str() == "moon");
     ensure!(refused.as_ref().is_err_and(no), "{refused:?}");
     ensure!(register(&node, &JobType { version: 2, ..changed.clone() }).await? == Registered::Now);
     ensure!(register(&node, &moon(1)).await? == Registered::Before);

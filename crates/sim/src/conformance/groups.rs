@@ -73,7 +73,8 @@ pub async fn a_refused_member_does_not_touch_its_neighbours(lab: Lab) -> Result<
 
 pub async fn a_panicking_member_does_not_touch_its_neighbours(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
-    let panicked = |e: &CommitError<_>| matches!(e, CommitError::Store(StoreError::Panicked(why)) if why.contains("on purpose"));
+    let panicked =
+        |e: &CommitError<_>| matches!(e, CommitError::Store(StoreError::Panicked(why)) if why.contains("on purpose"));
     among_good_ones(&node, Bad::Panics, panicked, true).await
 }
 

@@ -53,7 +53,9 @@ pub async fn a_result_may_be_large_but_not_too_large(lab: Lab) -> Result<()> {
 
 pub async fn any_text_survives(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
-    for text in ["\0", "\u{feff}", "\"\\/\u{8}\n'; DROP TABLE job; --", "\u{1F3BC}\u{301}\u{202e}", "\u{ffff}\u{7f}", ""] {
+    for text in
+        ["\0", "\u{feff}", "\"\\/\u{8}\n'; DROP TABLE job; --", "\u{1F3BC}\u{301}\u{202e}", "\u{ffff}\u{7f}", ""]
+    {
         let payload = Json::of(&json!({ text: text, "n": [0, -1, 1.5, i64::MAX, u64::MAX] }));
         let job = Enqueue { payload: payload.clone(), ..echo() };
         let id = node.store.commit(job, Actor::Api).await?.job.id;

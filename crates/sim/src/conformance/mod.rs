@@ -30,6 +30,10 @@ mod timers;
 use crate::lab::{Lab, Place};
 use anyhow::Result;
 use futures_util::future::BoxFuture;
+use std::time::Duration;
+
+/// Cases take a moment. Whoever still waits after this waits for something that never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a case can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +202,7 @@ cases! {
     opening::a_server_that_cannot_be_reached_is_said_to_be_so: Postgres,
     corruption::a_corrupt_file_is_moved_aside_and_stops_the_start: SqliteFile,
     corruption::a_corrupt_file_is_moved_aside_and_the_start_is_fresh_if_so_wanted: SqliteFile,
+    corruption::a_corrupt_file_that_is_only_looked_at_is_left_alone: SqliteFile,
     corruption::each_corrupt_file_is_kept: SqliteFile,
     corruption::an_empty_file_is_a_new_database: SqliteFile,
     clock::the_time_of_a_subject_never_goes_backwards: OneNode,
@@ -217,11 +222,11 @@ pub async fn check(case: &str) {
     let Some(case) = CASES.iter().find(|c| c.name == case) else { panic!("no case is called {case}") };
     for place in case.places() {
         match Lab::new(*place, None).await {
-            Ok(Some(lab)) => {
-                if let Err(e) = (case.run)(lab).await {
-                    panic!("{} on {place:?}: {e:?}", case.name);
-                }
-            }
+            Ok(Some(lab)) => match tokio::time::timeout(PATIENCE, (case.run)(lab)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(e)) => panic!("{} on {place:?}: {e:?}", case.name),
+                Err(_) => panic!("{} on {place:?} waits for ever", case.name),
+            },
             Ok(None) => {}
             Err(e) => panic!("no lab on {place:?}: {e:?}"),
         }

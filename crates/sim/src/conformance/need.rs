@@ -76,9 +76,7 @@ pub async fn a_command_that_always_needs_more_is_turned_away(lab: Lab) -> Result
 pub async fn looking_at_what_was_not_named_fails_that_command_only(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
     let alone = node.store.commit(Bad::Peeks, Actor::Api).await;
-    let named = |e: &CommitError<_>| {
-        matches!(e, CommitError::Store(StoreError::Panicked(why)) if why.contains("not among what the command said it reads"))
-    };
+    let named = |e: &CommitError<_>| matches!(e, CommitError::Store(StoreError::Panicked(why)) if why.contains("not among what the command said it reads"));
     ensure!(alone.as_ref().is_err_and(named), "{alone:?}");
     let neighbours = try_join_all((0..32).map(|_| node.store.commit(echo(), Actor::Api)));
     let (among, neighbours) = join(node.store.commit(Bad::Peeks, Actor::Api), neighbours).await;

@@ -54,6 +54,9 @@ pub async fn a_closed_store_says_so(lab: Lab) -> Result<()> {
         let claimed = store.claim(super::steps::ask(&lab, &node, 1)).await;
         ensure!(matches!(claimed, Err(StoreError::Closed)), "{claimed:?}");
         ensure!(matches!(store.purge_onces(1).await, Err(StoreError::Closed)));
+        let found = store.job(&OrgId::default(), id).await;
+        ensure!(matches!(found, Err(StoreError::Closed)), "{found:?}");
+        ensure!(matches!(store.audit(None).await, Err(StoreError::Closed)));
         store.close().await;
     }
     let node = lab.node().await?;

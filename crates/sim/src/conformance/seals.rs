@@ -21,14 +21,15 @@ pub(super) fn key(n: u8) -> Key {
 /// The next seal over at most `limit` events, as the engine makes it.
 async fn next_seal(node: &Node, key: &Key, limit: usize) -> Result<Seal> {
     let unsealed = node.store.unsealed(&OrgId::default(), limit).await?;
+    let last = unsealed.last.as_ref().map_or(seal::SealHead::NONE, Seal::head);
     let mut seal = Seal {
         org: OrgId::default(),
-        n: unsealed.last.n + 1,
-        from_pos: unsealed.last.to_pos,
+        n: last.n + 1,
+        from_pos: last.to_pos,
         to_pos: unsealed.to_pos,
         count: unsealed.root.count,
         root: unsealed.root.finish(),
-        prev: unsealed.last.mac,
+        prev: last.mac,
         at: node.store.now().await?,
         mac: Digest::ZERO,
     };
@@ -76,13 +77,8 @@ pub async fn a_seal_must_follow_the_one_before(lab: Lab) -> Result<()> {
     ended_job(&lab, &node).await?;
     let first = seal(&node, &key(1), 2).await?;
     let good = next_seal(&node, &key(1), 9).await?;
-    let changes: [fn(&mut Seal); 5] = [
-        |s| s.n += 1,
-        |s| s.n -= 1,
-        |s| s.from_pos -= 1,
-        |s| s.prev = Digest::ZERO,
-        |s| s.to_pos = s.from_pos,
-    ];
+    let changes: [fn(&mut Seal); 5] =
+        [|s| s.n += 1, |s| s.n -= 1, |s| s.from_pos -= 1, |s| s.prev = Digest::ZERO, |s| s.to_pos = s.from_pos];
     for change in changes {
         let mut bad = good.clone();
         change(&mut bad);

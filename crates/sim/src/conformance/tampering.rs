@@ -135,7 +135,10 @@ pub async fn every_kind_of_tampering_with_a_job_is_named(lab: Lab) -> Result<()>
         ("UPDATE event SET actor = 'somebody' WHERE subject = ID AND n = 1", &["chain_broken"]),
         ("UPDATE event SET at = at + 1 WHERE subject = ID AND n = 3", &["chain_broken"]),
         ("UPDATE event SET at = 1 WHERE subject = ID AND n = 2", &["chain_broken", "time_backwards"]),
-        ("UPDATE event SET org = 'acme' WHERE subject = ID", &["chain_broken", "chain_broken", "chain_broken", "no_history", "orphan_chain"]),
+        (
+            "UPDATE event SET org = 'acme' WHERE subject = ID",
+            &["chain_broken", "chain_broken", "chain_broken", "no_history", "orphan_chain"],
+        ),
         ("DELETE FROM event WHERE subject = ID AND n = 2", &["chain_gap"]),
         ("DELETE FROM event WHERE subject = ID AND n = 3", &["head_mismatch"]),
         ("DELETE FROM event WHERE subject = ID", &["no_history"]),

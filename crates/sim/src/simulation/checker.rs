@@ -31,14 +31,18 @@ impl Checker {
     /// Checks, and keeps the first violation for [`Self::violated`].
     pub fn note(&self) {
         if let Err(e) = self.check() {
-            self.violation.send_if_modified(|first| {
-                let news = first.is_none();
-                if news {
-                    *first = Some(format!("{e:?}"));
-                }
-                news
-            });
+            self.violate(format!("{e:?}"));
         }
+    }
+
+    pub fn violate(&self, text: String) {
+        self.violation.send_if_modified(|first| {
+            let news = first.is_none();
+            if news {
+                *first = Some(text);
+            }
+            news
+        });
     }
 
     /// Resolves when something was violated.

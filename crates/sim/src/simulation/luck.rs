@@ -2,8 +2,8 @@
 
 use super::checker::Checker;
 use baton_core::rng::Rng;
-use baton_store::Entropy;
 use baton_store::faults::{Faults, Mishap, Sabotage};
+use baton_store::{Entropy, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -126,6 +126,10 @@ impl Faults for NodeLuck {
 
     fn group_max(&self) -> usize {
         self.luck.odds.group_max as usize
+    }
+
+    fn spoiled(&self, why: &StoreError) {
+        self.luck.checker.violate(format!("a command could not be committed: {why}"));
     }
 
     fn after_group(&self) {

@@ -5,7 +5,7 @@ use super::{Db, link};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Report, Seals};
 use baton_core::canon::Digest;
-use baton_core::seal::{Key, Root, Seal};
+use baton_core::seal::{Key, Root};
 use baton_core::{JobId, OrgId};
 use tokio_postgres::{IsolationLevel, Row, Transaction};
 use uuid::Uuid;
@@ -82,15 +82,14 @@ async fn seals(
     key: Option<&Key>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT org, n, from_pos, to_pos, count, root, prev, at, mac FROM seal WHERE org = $1 AND n > $2 \
-               ORDER BY n LIMIT $3";
+    let sql = format!("SELECT {} FROM seal s WHERE s.org = $1 AND s.n > $2 ORDER BY s.n LIMIT $3", rows::SEAL);
     let range = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
     let mut checker = Seals::new(key);
     let mut after = 0i64;
     loop {
-        let found = ask(tx, sql, &[&org.as_str(), &after, &PAGE]).await?;
+        let found = ask(tx, &sql, &[&org.as_str(), &after, &PAGE]).await?;
         for row in &found {
-            let seal = seal(row)?;
+            let seal = rows::seal(row)?;
             after = seal.n;
             let mut root = Root::default();
             let mut from = seal.from_pos;
@@ -110,20 +109,6 @@ async fn seals(
             return Ok(());
         }
     }
-}
-
-fn seal(row: &Row) -> Result<Seal, StoreError> {
-    Ok(Seal {
-        org: parsed(row, 0)?,
-        n: get(row, 1)?,
-        from_pos: get(row, 2)?,
-        to_pos: get(row, 3)?,
-        count: get(row, 4)?,
-        root: rows::digest(row, 5)?,
-        prev: rows::digest(row, 6)?,
-        at: rows::micros(row, 7)?,
-        mac: rows::digest(row, 8)?,
-    })
 }
 
 /// Rows whose history or whose other half is missing.

@@ -27,7 +27,7 @@ use crate::open::OpenOptions;
 use crate::signals::Signals;
 use crate::sqlite::DirLock;
 use baton_core::Micros;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
@@ -117,7 +117,10 @@ impl Db {
     }
 
     async fn reader(&self) -> Result<deadpool_postgres::Object, StoreError> {
-        self.pool.get().await.map_err(|e| StoreError::Unavailable(e.to_string()))
+        self.pool.get().await.map_err(|e| match e {
+            PoolError::Closed => StoreError::Closed,
+            other => StoreError::Unavailable(other.to_string()),
+        })
     }
 
     /// Ends what runs in the background and lets another process have the data directory.

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
-use baton_core::seal::{Root, SealHead};
+use baton_core::seal::Root;
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use tokio_postgres::Row;
@@ -138,14 +138,12 @@ impl Db {
 
     pub(crate) async fn unsealed(&self, org: &OrgId, wanted: usize) -> Result<Unsealed, StoreError> {
         let mark = *self.signals.events.borrow();
-        let sql = "SELECT n, to_pos, mac FROM seal WHERE org = $1 ORDER BY n DESC LIMIT 1";
-        let last = match self.ask(sql, &[&org.as_str()]).await?.first() {
-            Some(row) => SealHead { n: get(row, 0)?, to_pos: get(row, 1)?, mac: rows::digest(row, 2)? },
-            None => SealHead::NONE,
-        };
+        let sql = format!("SELECT {} FROM seal s WHERE s.org = $1 ORDER BY s.n DESC LIMIT 1", rows::SEAL);
+        let last = self.ask(&sql, &[&org.as_str()]).await?.first().map(rows::seal).transpose()?;
+        let from = last.as_ref().map_or(0, |seal| seal.to_pos);
         let sql = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
-        let found = self.ask(sql, &[&org.as_str(), &last.to_pos, &mark, &row_limit(wanted)]).await?;
-        let mut unsealed = Unsealed { last, to_pos: last.to_pos, root: Root::default() };
+        let found = self.ask(sql, &[&org.as_str(), &from, &mark, &row_limit(wanted)]).await?;
+        let mut unsealed = Unsealed { last, to_pos: from, root: Root::default() };
         for row in &found {
             unsealed.to_pos = get(row, 0)?;
             unsealed.root.add(unsealed.to_pos, rows::digest(row, 1)?);

@@ -6,6 +6,7 @@ use crate::records::JobRecord;
 use baton_core::canon::{Digest, Json};
 use baton_core::event::{Head, Recorded};
 use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::seal::Seal;
 use baton_core::{JobId, Micros};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -141,4 +142,20 @@ pub(super) fn event(row: &Row) -> Result<(i64, Recorded)> {
         hash: digest(row, 8)?,
     };
     Ok((get(row, 1)?, recorded))
+}
+
+pub(super) const SEAL: &str = "s.org, s.n, s.from_pos, s.to_pos, s.count, s.root, s.prev, s.at, s.mac";
+
+pub(super) fn seal(row: &Row) -> Result<Seal> {
+    Ok(Seal {
+        org: parsed(row, 0)?,
+        n: get(row, 1)?,
+        from_pos: get(row, 2)?,
+        to_pos: get(row, 3)?,
+        count: get(row, 4)?,
+        root: digest(row, 5)?,
+        prev: digest(row, 6)?,
+        at: micros(row, 7)?,
+        mac: digest(row, 8)?,
+    })
 }

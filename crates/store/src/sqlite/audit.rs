@@ -3,9 +3,9 @@
 use super::{Db, rows as row, store_error};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Report, Seals};
-use baton_core::seal::{Key, Root, Seal};
+use baton_core::seal::{Key, Root};
 use baton_core::{JobId, OrgId};
-use rusqlite::{Connection, Row, Transaction};
+use rusqlite::{Connection, Transaction};
 
 impl Db {
     pub(crate) async fn audit(&self, key: Option<Key>) -> Result<Report, StoreError> {
@@ -28,7 +28,10 @@ pub(super) fn rows(tx: &Transaction<'_>, key: Option<&Key>) -> rusqlite::Result<
     let mut report = Report::default();
     chains(tx, &mut report)?;
     // Not the orgs that have a history: one that was removed whole is still sealed.
-    let sealed = tx.prepare("SELECT DISTINCT org FROM seal ORDER BY org")?.query_map([], |row| row::parsed(row, 0))?.collect::<rusqlite::Result<Vec<OrgId>>>()?;
+    let sealed = tx
+        .prepare("SELECT DISTINCT org FROM seal ORDER BY org")?
+        .query_map([], |row| row::parsed(row, 0))?
+        .collect::<rusqlite::Result<Vec<OrgId>>>()?;
     for org in sealed {
         seals(tx, &org, key, &mut report)?;
     }
@@ -70,12 +73,12 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 
 fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report) -> rusqlite::Result<()> {
     let mut all = conn.prepare_cached(
-        "SELECT org, n, from_pos, to_pos, count, root, prev, at, mac FROM seal WHERE org = ?1 ORDER BY n",
+        &format!("SELECT {} FROM seal s WHERE s.org = ?1 ORDER BY s.n", row::SEAL),
     )?;
     let mut range =
         conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
     let mut checker = Seals::new(key);
-    for seal in all.query_map([org.as_str()], seal)? {
+    for seal in all.query_map([org.as_str()], row::seal)? {
         let seal = seal?;
         let mut root = Root::default();
         let mut events = range.query((org.as_str(), seal.from_pos, seal.to_pos))?;
@@ -85,20 +88,6 @@ fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report)
         checker.seal(report, &seal, root);
     }
     Ok(())
-}
-
-fn seal(row: &Row<'_>) -> rusqlite::Result<Seal> {
-    Ok(Seal {
-        org: row::parsed(row, 0)?,
-        n: row.get(1)?,
-        from_pos: row.get(2)?,
-        to_pos: row.get(3)?,
-        count: row.get(4)?,
-        root: row::digest(row, 5)?,
-        prev: row::digest(row, 6)?,
-        at: row::micros(row, 7)?,
-        mac: row::digest(row, 8)?,
-    })
 }
 
 /// Rows whose history or whose other half is missing.

@@ -49,6 +49,14 @@ fn passive(conn: &Connection) -> rusqlite::Result<i64> {
     conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
 }
 
+/// On closing: everything into the file, so that the file alone is the database. Readers that
+/// are still busy only make the log stay, which the next start reads.
+pub(super) fn whole(conn: &Connection) {
+    if let Err(e) = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)) {
+        tracing::warn!(%e, "the last checkpoint failed; the next start does its work");
+    }
+}
+
 impl Checkpointer {
     /// Called by the writer between groups.
     pub fn after_group(&mut self, writer: &Connection) {

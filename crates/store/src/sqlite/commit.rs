@@ -57,7 +57,7 @@ pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> F
                         alone.into_iter().for_each(Work::answer);
                         Fate::Alive
                     }
-                    Err(failed) => fail(alone, failed),
+                    Err(failed) => fail(writer, alone, failed),
                 };
                 if fate == Fate::Dead {
                     return Fate::Dead;
@@ -65,11 +65,16 @@ pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> F
             }
             Fate::Alive
         }
-        Err(failed) => fail(works, failed),
+        Err(failed) => fail(writer, works, failed),
     }
 }
 
-fn fail(works: Vec<Work>, failed: Failed) -> Fate {
+fn fail(writer: &Writer, works: Vec<Work>, failed: Failed) -> Fate {
+    #[cfg(feature = "faults")]
+    if let (Failed::Spoiled(why), Some(faults)) = (&failed, &writer.options.faults) {
+        faults.spoiled(why);
+    }
+    let _ = writer;
     let (why, fate) = match failed {
         Failed::Spoiled(why) | Failed::Down(why) => (why, Fate::Alive),
         Failed::Again => (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive),

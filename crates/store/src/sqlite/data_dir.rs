@@ -43,28 +43,45 @@ fn create_private(dir: &Path) -> std::io::Result<()> {
 
 /// Opens and migrates the database; a corrupt one is moved aside first.
 pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connection, OpenError> {
-    // Whoever only starts again what has stopped has not decided to go on without the data.
-    if corrupt == Corrupt::Stop
-        && !path.exists()
-        && let Some(moved_to) = last_quarantine(path)
-    {
-        return Err(OpenError::Corrupt { moved_to });
+    if !path.exists() {
+        missing(path, corrupt)?;
     }
     let cause = match open_checked(path) {
         Ok(conn) => return Ok(conn),
         Err(Failed::Open(e)) => return Err(e),
+        Err(Failed::Corrupt(cause)) if corrupt == Corrupt::LeaveAlone => {
+            return Err(OpenError::Damaged { path: path.to_owned(), cause });
+        }
         Err(Failed::Corrupt(cause)) => cause,
     };
     let moved_to = quarantine(path)?;
     tracing::error!(%cause, moved_to = %moved_to.display(), "the database file was corrupt and has been moved aside");
     match corrupt {
-        Corrupt::Stop => Err(OpenError::Corrupt { moved_to }),
+        Corrupt::Stop | Corrupt::LeaveAlone => Err(OpenError::Corrupt { moved_to }),
         Corrupt::StartEmpty => match open_checked(path) {
             Ok(conn) => Ok(conn),
             Err(Failed::Open(e)) => Err(e),
             Err(Failed::Corrupt(e)) => Err(OpenError::Database(e)),
         },
     }
+}
+
+/// A supervisor starts a server again that has stopped. If it stopped because its database was
+/// damaged, the second start finds none, and must not mistake that for a first one.
+fn missing(path: &Path, corrupt: Corrupt) -> Result<(), OpenError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    match corrupt {
+        Corrupt::StartEmpty => Ok(()),
+        Corrupt::LeaveAlone => Err(OpenError::NoDatabase(dir.to_owned())),
+        Corrupt::Stop => {
+            let aside = (1..=QUARANTINES_MAX).map(|n| aside(dir, n)).take_while(|aside| aside.exists()).last();
+            aside.map_or(Ok(()), |moved_to| Err(OpenError::Corrupt { moved_to }))
+        }
+    }
+}
+
+fn aside(dir: &Path, n: u32) -> PathBuf {
+    dir.join(format!("corrupt-{n}"))
 }
 
 enum Failed {
@@ -96,21 +113,11 @@ fn open_checked(path: &Path) -> Result<Connection, Failed> {
     Ok(conn)
 }
 
-fn quarantines(path: &Path) -> impl Iterator<Item = PathBuf> {
-    let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
-    (1..=QUARANTINES_MAX).map(move |n| dir.join(format!("corrupt-{n}")))
-}
-
-/// Where the last database was moved that could not be read.
-fn last_quarantine(path: &Path) -> Option<PathBuf> {
-    quarantines(path).take_while(|aside| aside.exists()).last()
-}
-
 /// Moves the database with its companions into a directory of their own.
 fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let unusable = |cause| OpenError::DataDir { path: dir.to_owned(), cause };
-    for aside in quarantines(path) {
+    for aside in (1..=QUARANTINES_MAX).map(|n| aside(dir, n)) {
         match fs::create_dir(&aside) {
             Ok(()) => {
                 for suffix in ["", "-wal", "-shm"] {

@@ -90,8 +90,13 @@ impl Db {
         writer::now(&self.options)
     }
 
-    /// Lets another process have the data directory.
+    /// Answers no more questions and lets another process have the data directory.
     pub(crate) fn released(&self) {
+        match &self.reading {
+            Reading::Threads(readers) => readers.close(),
+            #[cfg(feature = "faults")]
+            Reading::Inline(_) => {}
+        }
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

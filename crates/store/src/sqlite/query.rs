@@ -1,12 +1,12 @@
 //! Questions that change nothing.
 
-use super::{Db, load, rows, store_error};
+use super::{Db, rows, store_error};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
 use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
-use baton_core::seal::{Root, SealHead};
+use baton_core::seal::{Root, Seal};
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use rusqlite::types::Value;
@@ -110,11 +110,12 @@ impl Db {
     pub(crate) async fn unsealed(&self, org: &OrgId, limit: usize) -> Result<Unsealed, StoreError> {
         let org = org.clone();
         self.read(move |conn| {
-            let last = load::seal(conn, &org).map_err(store_error)?.unwrap_or(SealHead::NONE);
-            let mut unsealed = Unsealed { last, to_pos: last.to_pos, root: Root::default() };
+            let last = last_seal(conn, &org).map_err(store_error)?;
+            let from = last.as_ref().map_or(0, |seal| seal.to_pos);
+            let mut unsealed = Unsealed { last, to_pos: from, root: Root::default() };
             let sql = "SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 ORDER BY pos LIMIT ?3";
             let mut all = conn.prepare_cached(sql).map_err(store_error)?;
-            let mut found = all.query((org.as_str(), last.to_pos, row_limit(limit))).map_err(store_error)?;
+            let mut found = all.query((org.as_str(), from, row_limit(limit))).map_err(store_error)?;
             while let Some(row) = found.next().map_err(store_error)? {
                 unsealed.to_pos = row.get(0).map_err(store_error)?;
                 unsealed.root.add(unsealed.to_pos, rows::digest(row, 1).map_err(store_error)?);
@@ -123,6 +124,12 @@ impl Db {
         })
         .await
     }
+}
+
+fn last_seal(conn: &Connection, org: &OrgId) -> rusqlite::Result<Option<Seal>> {
+    conn.prepare_cached(&format!("SELECT {} FROM seal s WHERE s.org = ?1 ORDER BY s.n DESC LIMIT 1", rows::SEAL))?
+        .query_row([org.as_str()], rows::seal)
+        .optional()
 }
 
 pub(super) fn orgs(conn: &Connection) -> rusqlite::Result<Vec<OrgId>> {

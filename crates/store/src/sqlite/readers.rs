@@ -16,7 +16,8 @@ const READS_MAX: usize = 1_024;
 type Question = Box<dyn FnOnce(&mut Connection) + Send>;
 
 pub(super) struct Readers {
-    ask: SyncSender<Question>,
+    /// `None` once closed.
+    ask: Mutex<Option<SyncSender<Question>>>,
 }
 
 impl Readers {
@@ -33,7 +34,7 @@ impl Readers {
                 return Err(rusqlite::Error::InvalidQuery);
             }
         }
-        Ok(Self { ask })
+        Ok(Self { ask: Mutex::new(Some(ask)) })
     }
 
     pub async fn run<T: Send + 'static>(
@@ -44,15 +45,24 @@ impl Readers {
         let question: Question = Box::new(move |conn| {
             let _ = reply.send(f(conn));
         });
-        match self.ask.try_send(question) {
+        let sent = match &*self.ask.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(ask) => ask.try_send(question),
+            None => return Err(StoreError::Closed),
+        };
+        match sent {
             Ok(()) => heard.await.map_err(|_| StoreError::Closed)?,
             Err(TrySendError::Full(_)) => Err(StoreError::Overloaded),
             Err(TrySendError::Disconnected(_)) => Err(StoreError::Closed),
         }
     }
+
+    /// What was asked is answered; nothing more is.
+    pub fn close(&self) {
+        self.ask.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
 }
 
-/// Ends when the store is dropped.
+/// Ends when the store is closed or dropped.
 fn serve(conn: &mut Connection, asked: &Mutex<Receiver<Question>>) {
     loop {
         let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();

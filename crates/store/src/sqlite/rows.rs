@@ -2,6 +2,7 @@
 
 use baton_core::canon::{Digest, Json};
 use baton_core::event::{Head, Recorded};
+use baton_core::seal::Seal;
 use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
 use baton_core::{JobId, Micros};
 use rusqlite::Row;
@@ -146,4 +147,20 @@ pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<(i64, Recorded)> {
         hash: digest(row, 8)?,
     };
     Ok((row.get(1)?, recorded))
+}
+
+pub(super) const SEAL: &str = "s.org, s.n, s.from_pos, s.to_pos, s.count, s.root, s.prev, s.at, s.mac";
+
+pub(super) fn seal(row: &Row<'_>) -> rusqlite::Result<Seal> {
+    Ok(Seal {
+        org: parsed(row, 0)?,
+        n: row.get(1)?,
+        from_pos: row.get(2)?,
+        to_pos: row.get(3)?,
+        count: row.get(4)?,
+        root: digest(row, 5)?,
+        prev: digest(row, 6)?,
+        at: micros(row, 7)?,
+        mac: digest(row, 8)?,
+    })
 }

@@ -1,6 +1,6 @@
 //! The one who writes: takes what waits, runs it as a group, answers, and begins again.
 
-use super::checkpoint::Checkpointer;
+use super::checkpoint::{self, Checkpointer};
 use super::commit::{self, Fate};
 use super::data_dir::DirLock;
 use crate::error::StoreError;
@@ -92,6 +92,7 @@ pub(super) fn spawn(
             checkpointer.after_group(&inner.conn);
             if let Some(done) = batch.closing {
                 turn_away(&mut waiting);
+                checkpoint::whole(&inner.conn);
                 drop((inner, lock));
                 let _ = done.send(());
                 return;
