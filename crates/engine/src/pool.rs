@@ -21,6 +21,8 @@ use tokio::time::Instant;
 const REJECTED_TRIES: u32 = 3;
 /// After trouble with the store.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+/// Between looks for a job that should be due by our clock and is not by that of the commits.
+const REST_MIN: Duration = Duration::from_millis(10);
 
 struct Pending {
     settle: Settle,
@@ -83,7 +85,7 @@ impl Pool {
                 match next_due {
                     _ if trouble => Next::Trouble,
                     _ if filled => Next::More,
-                    Some(due) => Next::At(due.since(self.shared.now()).to_std()),
+                    Some(due) => Next::At(due.since(self.shared.now()).to_std().max(REST_MIN)),
                     None => Next::At(self.shared.options.poll_every),
                 }
             }
@@ -184,13 +186,21 @@ impl Pool {
             return;
         }
         let free = self.running.len() < self.shared.options.slots;
-        let deadline = stop.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600));
+        // When the drain is over, what still runs is told to stop, and told again.
+        let over = stop.is_some_and(|at| at <= Instant::now());
+        if over {
+            self.shared.held.stop_all();
+        }
+        let rest = match stop {
+            Some(at) if !over => rest.min(at - Instant::now()),
+            Some(_) => rest.min(TROUBLE_PAUSE),
+            None => rest,
+        };
         tokio::select! {
             biased;
             Some(ended) = self.running.join_next_with_id() => self.ended(ended),
             Ok(()) = stopping.changed() => {}
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}
-            () = tokio::time::sleep_until(deadline), if stop.is_some() => self.shared.held.stop_all(),
             () = tokio::time::sleep(rest) => {}
         }
     }

@@ -8,7 +8,7 @@ use baton_core::audit::Report;
 use baton_core::command::Actor;
 use baton_core::event::Recorded;
 use baton_core::job::enqueue::Enqueue;
-use baton_core::seal::{Close, CloseError, Key, Seal};
+use baton_core::seal::{Close, CloseError, Key, Seal, SealHead};
 use baton_core::{Digest, Json, OrgId};
 use baton_store::CommitError;
 use futures_util::future::join_all;
@@ -21,7 +21,7 @@ pub(super) fn key(n: u8) -> Key {
 /// The next seal over at most `limit` events, as the engine makes it.
 async fn next_seal(node: &Node, key: &Key, limit: usize) -> Result<Seal> {
     let unsealed = node.store.unsealed(&OrgId::default(), limit).await?;
-    let last = unsealed.last.as_ref().map_or(seal::SealHead::NONE, Seal::head);
+    let last = unsealed.last.as_ref().map_or(SealHead::NONE, Seal::head);
     let mut seal = Seal {
         org: OrgId::default(),
         n: last.n + 1,

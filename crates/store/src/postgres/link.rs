@@ -86,6 +86,7 @@ pub(super) fn kind(e: &Error) -> Kind {
         return Kind::Conflict;
     }
     match code.code().get(..2) {
+        _ if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Kind::Gone,
         Some("08" | "57") => Kind::Gone,
         Some("53" | "58") => Kind::Unable,
         _ => Kind::Refused,

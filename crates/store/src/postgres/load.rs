@@ -124,21 +124,24 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
         rows_if(link, asking, &s.next_due, &[]),
         link.client.query_one(&s.now, &[]),
     );
+    // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
+    let (definitions, jobs, seals, timers, onces) = (definitions?, jobs?, seals?, timers?, onces?);
     promoted?;
+    let candidates = candidates.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
+    let (next_due, now) = (next_due?, now?);
     let mut world = World::default();
-    load_definitions(link, &mut world, plan, &definitions?).await?;
-    load_jobs(link, &mut world, plan, &jobs?).await?;
-    load_rest(&mut world, plan, &seals?, &timers?, &onces?)?;
-    let next_due = match next_due?.first() {
+    load_definitions(link, &mut world, plan, &definitions).await?;
+    load_jobs(link, &mut world, plan, &jobs).await?;
+    load_rest(&mut world, plan, &seals, &timers, &onces)?;
+    let next_due = match next_due.first() {
         Some(row) => rows::maybe_micros(row, 0)?,
         None => None,
     };
     let mut found = Vec::with_capacity(asks.len());
     for rows in candidates {
-        found.push(Found { candidates: rows?.iter().map(candidate).collect::<Result<_>>()?, next_due });
+        found.push(Found { candidates: rows.iter().map(candidate).collect::<Result<_>>()?, next_due });
     }
-    let now = now?;
     Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)? })
 }
 
