@@ -43,7 +43,7 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Json<EventLi
 fn after(app: &App, text: Option<&str>) -> Result<Cursor, Fault> {
     match text {
         None => Ok(Cursor::START),
-        Some(TAIL) => Ok(app.store().tail()),
+        Some(TAIL) => Ok(app.store().tail()?),
         Some(text) => text.parse().map_err(|error: baton_store::BadCursor| {
             Fault::new("invalid_cursor", format!("after: {error}; use {TAIL}, or a cursor as it was handed out"))
         }),

@@ -82,9 +82,9 @@ impl fmt::Display for Actor {
 
 /// Keys to load and lock, of one org.
 ///
-/// The fields stand in the one total lock order: a commit locks definitions, then jobs, then
-/// the seal head, each in key order. Timers have no lock of their own: a timer is only ever
-/// touched under the lock of its subject.
+/// The fields stand in the one total order: a commit locks definitions, then jobs, each in key
+/// order. What has no row to lock is guarded otherwise: a timer is only ever touched under the
+/// lock of its subject; of two seals, or two first registrations, the unique key lets one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     pub definitions: BTreeSet<definition::Key>,

@@ -78,10 +78,6 @@ typed_id!(
     /// A definition: the thing of which versions are registered.
     DefinitionId, "def"
 );
-typed_id!(
-    /// One running process of Baton. A restart is a new node.
-    NodeId, "node"
-);
 
 /// The seed of one command: drawn at submission, kept through every retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,6 +63,24 @@ impl Seal {
         SealHead { n: self.n, to_pos: self.to_pos, mac: self.mac }
     }
 
+    /// The seal after `last`, over a range that ends at `to_pos`.
+    pub fn next(org: &OrgId, last: SealHead, to_pos: i64, root: Root, at: Micros, key: &Key) -> Self {
+        let count = root.count;
+        let mut seal = Self {
+            org: org.clone(),
+            n: last.n + 1,
+            from_pos: last.to_pos,
+            to_pos,
+            count,
+            root: root.finish(),
+            prev: last.mac,
+            at,
+            mac: Digest::ZERO,
+        };
+        seal.mac = seal.mac_under(key);
+        seal
+    }
+
     /// The MAC this seal must carry under `key`.
     pub fn mac_under(&self, key: &Key) -> Digest {
         let text = format!(

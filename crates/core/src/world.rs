@@ -48,6 +48,8 @@ pub struct World {
     seals: Rows<(), SealHead>,
     onces: BTreeMap<once::Key, Entry<once::Record>>,
     colds: BTreeMap<(OrgId, JobId), Cold>,
+    /// In the order of deciding, which is the order of arrival.
+    created: Vec<(OrgId, JobId)>,
     endings: BTreeMap<(OrgId, JobId), Ending>,
     versions: Vec<(OrgId, definition::Change)>,
     new_seals: Vec<Seal>,
@@ -106,11 +108,17 @@ impl World {
         for change in changes.jobs {
             let job = match change {
                 job::Change::Create(job, cold) => {
+                    assert!(self.job(org, job.id).is_none(), "{} is created twice", job.id);
                     self.colds.insert((org.clone(), job.id), cold);
+                    self.created.push((org.clone(), job.id));
                     job
                 }
-                job::Change::Put(job) => job,
+                job::Change::Put(job) => {
+                    assert!(self.job(org, job.id).is_some(), "{} is changed but was not read", job.id);
+                    job
+                }
                 job::Change::End(job, ending) => {
+                    assert!(self.job(org, job.id).is_some(), "{} ends but was not read", job.id);
                     self.endings.insert((org.clone(), job.id), ending);
                     job
                 }
@@ -176,16 +184,20 @@ impl World {
             && !self.onces.values().any(|e| e.touched)
     }
 
+    /// New jobs first, in the order they came.
     pub fn job_writes(&self) -> impl Iterator<Item = JobWrite<'_>> {
-        self.jobs.iter().filter(|(_, e)| e.touched).filter_map(|(key, e)| {
+        let created = self.created.iter().filter_map(|key| {
+            let job = self.jobs.get(key)?.now.as_ref()?;
+            Some(JobWrite::Insert(job, self.colds.get(key)?, self.endings.get(key)))
+        });
+        let touched = self.jobs.iter().filter(|(_, e)| e.touched && e.found).filter_map(|(key, e)| {
             let job = e.now.as_ref()?;
-            let ending = self.endings.get(key);
-            Some(match (e.found, ending) {
-                (false, ending) => JobWrite::Insert(job, self.colds.get(key)?, ending),
-                (true, Some(ending)) => JobWrite::End(job, ending),
-                (true, None) => JobWrite::Update(job),
+            Some(match self.endings.get(key) {
+                Some(ending) => JobWrite::End(job, ending),
+                None => JobWrite::Update(job),
             })
-        })
+        });
+        created.chain(touched)
     }
 
     pub fn definition_writes(&self) -> impl Iterator<Item = (&OrgId, &definition::Key, &Definition)> {

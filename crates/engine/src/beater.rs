@@ -1,4 +1,6 @@
 //! Heartbeats for what the pool holds, and stopping what was lost.
+//!
+//! Beats go on while the engine stops: what is being drained is still ours.
 
 use crate::engine::Shared;
 use baton_core::command::Actor;
@@ -9,10 +11,18 @@ use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
+/// Ends by being aborted, after the pool has ended.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    while shared.rest(shared.options.beat_every).await {
+    loop {
+        tokio::time::sleep(shared.options.beat_every).await;
         beat(&shared).await;
+        let overdue = shared.held.stop_overdue(Instant::now());
+        if overdue > 0 {
+            metrics::counter!("baton_leases_lost_total").increment(overdue as u64);
+            tracing::warn!(overdue, "no heartbeat got through in time; handlers are stopped");
+        }
     }
 }
 
@@ -25,12 +35,17 @@ async fn beat(shared: &Shared) {
         let fences: Vec<Fence> = fences.into_values().collect();
         for held in fences.chunks(JOBS_PER_COMMAND) {
             let beat = Beat { org: org.clone(), held: held.to_vec(), lease };
+            let sent_at = Instant::now();
             match shared.store.commit(beat, Actor::Worker(shared.options.node.clone())).await {
-                Ok(lost) if lost.is_empty() => {}
                 Ok(lost) => {
-                    metrics::counter!("baton_leases_lost_total").increment(lost.len() as u64);
-                    tracing::warn!(lost = lost.len(), "leases were lost; their handlers are stopped");
-                    shared.held.stop(&lost);
+                    let kept = held.iter().filter(|fence| !lost.contains(fence)).cloned().collect::<Vec<_>>();
+                    shared.held.beaten(&kept, sent_at);
+                    // What was settled meanwhile is not lost.
+                    let lost = shared.held.stop(&lost);
+                    if lost > 0 {
+                        metrics::counter!("baton_leases_lost_total").increment(lost as u64);
+                        tracing::warn!(lost, "leases were lost; their handlers are stopped");
+                    }
                 }
                 Err(e) => tracing::warn!(%e, "a heartbeat failed; the next one may still be in time"),
             }

@@ -58,7 +58,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// This node's clock, for deciding how long to sleep; commits have their own.
+    /// This node's clock. Commits have their own.
     pub fn now(&self) -> Micros {
         self.store.clock_now()
     }
@@ -165,7 +165,8 @@ impl Engine {
         if shared.stopping.borrow().is_some() {
             return Err(NotReady::Stopping);
         }
-        if !shared.reachable.load(Ordering::Relaxed) {
+        // A store that stopped writing for good does not come back by itself.
+        if shared.store.is_closed() || !shared.reachable.load(Ordering::Relaxed) {
             return Err(NotReady::Store);
         }
         Ok(())
@@ -197,11 +198,15 @@ impl Engine {
             }
         }
         self.inner.abort();
-        if let Some(key) = &shared.options.seal_key
-            && let Err(e) = sealer::seal_all(shared, key).await
-        {
-            tracing::warn!(%e, "the last events could not be sealed; the next start will");
+        if let Some(key) = &shared.options.seal_key {
+            match tokio::time::timeout(LAST_WORDS, sealer::seal_all(shared, key)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(e)) => tracing::warn!(%e, "the last events could not be sealed; the next start will"),
+                Err(_) => tracing::warn!("the last events could not be sealed in time; the next start will"),
+            }
         }
-        shared.store.close().await;
+        if tokio::time::timeout(LAST_WORDS, shared.store.close()).await.is_err() {
+            tracing::warn!("the store did not close in time; what was committed stays");
+        }
     }
 }

@@ -5,7 +5,6 @@
 //! harmless, forgetting it is not.
 
 use crate::engine::Shared;
-use crate::held::Holding;
 use crate::registry::{JobCx, Outcome};
 use baton_core::command::Actor;
 use baton_core::job::settle::{self, Settle, Settled};
@@ -18,10 +17,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 /// How often a settlement is tried that the database rejects; then the lease is left to expire.
-const REJECTED_TRIES: u32 = 3;
+const REJECTED_TRIES: u32 = 20;
 /// After trouble with the store.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
-/// Between looks for a job that should be due by our clock and is not by that of the commits.
+/// Between two looks at least, however soon the next job is due.
 const REST_MIN: Duration = Duration::from_millis(10);
 
 struct Pending {
@@ -75,17 +74,18 @@ impl Pool {
         }
         let node = &self.shared.options.node;
         let actor = Actor::Worker(node.clone());
+        let asked_at = Instant::now();
         let settles = self.pending.iter().map(|p| (p.settle.clone(), actor.clone())).collect();
         let ask = (wants > 0).then(|| Ask { worker: node.clone(), kinds: self.shared.registry.kinds(), slots: wants });
         match self.shared.store.turn(settles, ask).await {
-            Ok(Turn { settled, leased, next_due }) => {
+            Ok(Turn { settled, leased, next_due, now }) => {
                 let trouble = self.settled(settled);
                 let filled = leased.len() == wants && wants > 0;
-                leased.into_iter().for_each(|job| self.begin(job));
+                leased.into_iter().for_each(|job| self.begin(job, asked_at));
                 match next_due {
                     _ if trouble => Next::Trouble,
                     _ if filled => Next::More,
-                    Some(due) => Next::At(due.since(self.shared.now()).to_std().max(REST_MIN)),
+                    Some(due) => Next::At(due.since(now).to_std().max(REST_MIN)),
                     None => Next::At(self.shared.options.poll_every),
                 }
             }
@@ -103,12 +103,12 @@ impl Pool {
         for (mut pending, answer) in pending.into_iter().zip(answers) {
             let job = pending.settle.fence.job;
             match answer {
-                Ok(_) => {}
+                Ok(_) | Err(CommitError::KeyReused) => self.shared.held.let_go(&pending.settle.fence),
                 Err(CommitError::Refused(why)) => {
+                    self.shared.held.let_go(&pending.settle.fence);
                     metrics::counter!("baton_outcomes_discarded_total").increment(1);
                     tracing::warn!(jobId = %job, %why, "an outcome came too late");
                 }
-                Err(CommitError::KeyReused) => {}
                 Err(CommitError::Store(
                     StoreError::Rejected(why) | StoreError::Panicked(why) | StoreError::Garbled(why),
                 )) => {
@@ -116,6 +116,8 @@ impl Pool {
                     tracing::error!(jobId = %job, %why, tries = pending.tries, "an outcome could not be recorded");
                     if pending.tries < REJECTED_TRIES {
                         kept.push(pending);
+                    } else {
+                        self.shared.held.let_go(&pending.settle.fence);
                     }
                 }
                 Err(CommitError::Store(e)) => {
@@ -128,7 +130,7 @@ impl Pool {
         !self.pending.is_empty()
     }
 
-    fn begin(&mut self, leased: Leased) {
+    fn begin(&mut self, leased: Leased, asked_at: Instant) {
         let Leased { job, payload, at } = leased;
         let Some(fence) = job.fence() else { return };
         let Some(handler) = self.shared.registry.handler(&job.kind) else {
@@ -148,7 +150,7 @@ impl Pool {
             metrics::histogram!("baton_job_run_seconds", "type" => kind).record(began.elapsed().as_secs_f64());
             outcome
         });
-        self.shared.held.add(abort.id(), Holding { fence, lease, abort });
+        self.shared.held.add(fence, lease, asked_at, abort);
     }
 
     /// Everything that has ended so far becomes a settlement.
@@ -164,15 +166,15 @@ impl Pool {
             Err(e) if e.is_cancelled() => (e.id(), None),
             Err(e) => (e.id(), Some(Outcome::Failed(Failure::new("handler_panicked", "the handler panicked")))),
         };
-        let Some(holding) = self.shared.held.remove(task) else { return };
+        let Some(fence) = self.shared.held.handler_ended(task) else { return };
         let outcome = match outcome {
             Some(outcome) => settle_outcome(outcome),
             // Stopped by us: because the lease is lost, then the fence refuses this, or because
             // the engine stops, then the job is given back.
             None => settle::Outcome::Release,
         };
-        count(&holding.fence, &outcome);
-        self.pending.push(Pending { settle: Settle { fence: holding.fence, outcome }, tries: 0 });
+        count(&fence, &outcome);
+        self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });
     }
 
     async fn wait(
@@ -225,6 +227,6 @@ fn count(fence: &Fence, outcome: &settle::Outcome) {
         settle::Outcome::Failed(failure) => failure.code.as_str(),
         _ => "",
     };
-    metrics::counter!("baton_jobs_ended_total", "outcome" => word).increment(1);
+    metrics::counter!("baton_handlers_ended_total", "outcome" => word).increment(1);
     tracing::info!(jobId = %fence.job, token = fence.token, outcome = word, reason, "job handler ended");
 }

@@ -18,17 +18,13 @@ pub(crate) async fn own(shared: &Shared) -> Result<usize, StoreError> {
         if held.is_empty() {
             return Ok(total);
         }
-        let wanted = held.len();
-        let taken = take_back(shared, held, Why::NodeGone).await;
-        total += taken;
-        if taken < wanted {
-            return Err(StoreError::Unavailable("jobs of the last run could not be taken back".to_owned()));
-        }
+        total += take_back(shared, held, Why::NodeGone).await?;
     }
 }
 
-/// Takes back what can be; how many jobs. All are submitted at once, so they share commits.
-pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> usize {
+/// Takes back what nobody else has by now; how many jobs. All are submitted at once, so they
+/// share commits.
+pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> Result<usize, StoreError> {
     let mut commits = JoinSet::new();
     for fence in fences {
         let store = shared.store.clone();
@@ -38,6 +34,7 @@ pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> 
         });
     }
     let mut taken = 0;
+    let mut trouble = None;
     while let Some(ended) = commits.join_next().await {
         match ended {
             Ok((job, Ok(recovered))) => {
@@ -51,9 +48,9 @@ pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> 
             }
             // Somebody else was faster, or the worker came back in time.
             Ok((_, Err(CommitError::Refused(_)))) => {}
-            Ok((_, Err(CommitError::Store(e)))) => shared.trouble(&e),
+            Ok((_, Err(CommitError::Store(e)))) => trouble = Some(e),
             Ok((_, Err(CommitError::KeyReused))) | Err(_) => {}
         }
     }
-    taken
+    trouble.map_or(Ok(taken), Err)
 }

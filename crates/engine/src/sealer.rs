@@ -2,7 +2,6 @@
 
 use crate::engine::Shared;
 use baton_core::OrgId;
-use baton_core::canon::Digest;
 use baton_core::command::Actor;
 use baton_core::seal::{Close, Key, Seal, SealHead};
 use baton_store::{CommitError, StoreError};
@@ -47,18 +46,7 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
         Some(last) => last.head(),
         None => SealHead::NONE,
     };
-    let mut seal = Seal {
-        org: org.clone(),
-        n: last.n + 1,
-        from_pos: last.to_pos,
-        to_pos: unsealed.to_pos,
-        count,
-        root: unsealed.root.finish(),
-        prev: last.mac,
-        at: shared.now(),
-        mac: Digest::ZERO,
-    };
-    seal.mac = seal.mac_under(key);
+    let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.now(), key);
     match shared.store.commit(Close { seal: seal.clone() }, Actor::Engine).await {
         Ok(()) => {
             metrics::counter!("baton_seals_total").increment(1);

@@ -12,12 +12,19 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     while shared.rest(shared.options.sweep_every).await {
         loop {
             match shared.store.expired(LOOK_MAX).await {
-                Ok(expired) => {
+                Ok(mut expired) => {
                     shared.well();
                     let more = expired.len() == LOOK_MAX;
-                    let taken = take_back(&shared, expired, Why::LeaseExpired).await;
-                    if !more || taken == 0 {
-                        break;
+                    // A clock that jumped says nothing about our own workers: they are alive.
+                    let own = shared.held.holds();
+                    expired.retain(|fence| !own.contains(fence));
+                    match take_back(&shared, expired, Why::LeaseExpired).await {
+                        Ok(taken) if more && taken > 0 => {}
+                        Ok(_) => break,
+                        Err(e) => {
+                            shared.trouble(&e);
+                            break;
+                        }
                     }
                 }
                 Err(e) => {

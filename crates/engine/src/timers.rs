@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 const LOOK_MAX: usize = 256;
 /// Looks by itself this often, should a wake-up get lost.
 const POLL: Duration = Duration::from_secs(5);
-/// Between looks for a timer that should be due by our clock and is not by that of the commits.
+/// Between two looks at least, however soon the next timer is due.
 const REST_MIN: Duration = Duration::from_millis(10);
 /// After trouble, or when all that was due belonged to somebody else.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -32,7 +32,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 match next {
                     _ if found > 0 && fired == 0 => PAUSE,
                     _ if found == LOOK_MAX => Duration::ZERO,
-                    Some(at) => at.since(shared.now()).to_std().clamp(REST_MIN, POLL),
+                    // By the clock that judges what is due, which need not be ours.
+                    Some(at) => match shared.store.now().await {
+                        Ok(now) => at.since(now).to_std().clamp(REST_MIN, POLL),
+                        Err(_) => PAUSE,
+                    },
                     None => POLL,
                 }
             }

@@ -40,6 +40,8 @@ on_both! {
     a_job_runs_to_its_result
     a_handler_that_panics_fails_its_job
     a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler
+    a_jumping_clock_takes_nothing_from_a_living_worker
+    what_is_drained_is_still_beaten_for
     a_dead_nodes_job_is_taken_over_by_another
     a_node_that_comes_back_takes_back_its_own
     stopping_gives_back_what_does_not_finish
@@ -198,8 +200,9 @@ async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) ->
         lab.advance(Span::secs(20));
         until(&store, id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
     }
-    // Too long for any beat to be in time. Either the sweeper finds the lease over or the beat
-    // comes first and saves it; go on until the former.
+    // A jump of the clock alone costs nothing: the node knows that its own worker lives. Another
+    // node does not, and takes the job if it looks before the next beat; go on until it does.
+    let second = start(&lab, "node_b", stage.registry.clone()).await?;
     let lost = loop {
         lab.advance(Span::secs(3_600));
         tokio::select! {
@@ -217,7 +220,45 @@ async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) ->
     })
     .await?;
     ensure!(ended.job.attempts >= 2, "somebody else went on with it");
+    drop(second);
     clean(&store).await
+}
+
+async fn a_jumping_clock_takes_nothing_from_a_living_worker(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let engine = start(&lab, "node_a", stage.registry.clone()).await?;
+    let id = enqueue_long(engine.store()).await?;
+    ensure!(stage.began.recv().await == Some(1));
+    for _ in 0..3 {
+        let before = record(engine.store(), id).await?.job.status.lease().context("leased")?.until;
+        lab.advance(Span::secs(3_600));
+        until(engine.store(), id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+    }
+    stage.let_go.notify_one();
+    let done = until(engine.store(), id, is(Face::Completed)).await?;
+    ensure!(done.job.attempts == 1, "it was never taken away");
+    clean(engine.store()).await
+}
+
+async fn what_is_drained_is_still_beaten_for(lab: Lab) -> Result<()> {
+    let lab = with_long(lab);
+    let mut stage = stage();
+    let first = start(&lab, "node_a", stage.registry.clone()).await?;
+    let second = start(&lab, "node_b", Registry::builtin()).await?;
+    let id = enqueue_long(first.store()).await?;
+    ensure!(stage.began.recv().await == Some(1));
+    first.begin_stopping(Duration::from_secs(30));
+    for _ in 0..3 {
+        let before = record(second.store(), id).await?.job.status.lease().context("leased")?.until;
+        lab.advance(Span::secs(20));
+        until(second.store(), id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+    }
+    stage.let_go.notify_one();
+    first.stop(Duration::from_secs(30)).await;
+    let done = record(second.store(), id).await?;
+    ensure!(done.job.status.face() == Face::Completed && done.job.attempts == 1, "{:?}", done.job);
+    clean(second.store()).await
 }
 
 async fn a_dead_nodes_job_is_taken_over_by_another(lab: Lab) -> Result<()> {

@@ -7,7 +7,6 @@ use crate::error::{CommitError, StoreError};
 use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
 use baton_core::definition::Definitions;
-use baton_core::event::Recorded;
 use baton_core::id::{Ids, Seed};
 use baton_core::job::claim::claim;
 use baton_core::job::settle::{SettleError, Settled};
@@ -15,7 +14,6 @@ use baton_core::job::{Job, Kind};
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
 use baton_core::schedule::{self, Place};
-use baton_core::seal::Seal;
 use baton_core::world::JobWrite;
 use baton_core::{Micros, OrgId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +73,8 @@ pub struct Turn {
     pub leased: Vec<Leased>,
     /// When the next job that is not yet due will be.
     pub next_due: Option<Micros>,
+    /// The time of the commit, by the clock that judges what is due.
+    pub now: Micros,
 }
 
 /// What a claim came to, before it is part of a turn.
@@ -82,6 +82,7 @@ pub struct Turn {
 pub(crate) struct Claimed {
     pub leased: Vec<Leased>,
     pub next_due: Option<Micros>,
+    pub now: Micros,
 }
 
 /// A due job that the database found for an ask.
@@ -96,6 +97,8 @@ pub(crate) struct Candidate {
 pub(crate) struct Found {
     pub candidates: Vec<Candidate>,
     pub next_due: Option<Micros>,
+    /// Scheduled jobs joined the ready ones, which is worth a commit of its own.
+    pub promoted: bool,
 }
 
 /// One who waits for a group's commit.
@@ -214,6 +217,7 @@ impl<C: Command> Member for Seat<C> {
                     world.put_once(once.key.clone(), once::Record { request: once.request, answer, expires_at });
                 }
                 self.decided = Some(Ok(Answer::Fresh(out)));
+                self.rounds = 0;
                 Step::Decided
             }
             Decision::Refused(no) => {
@@ -284,7 +288,12 @@ pub(crate) struct Plan {
     pub asks: Vec<(Ask, usize)>,
 }
 
-pub(crate) fn plan(works: &[Work]) -> Plan {
+/// A panic while naming what to read is the member's own, like one while deciding.
+pub(crate) fn plan(works: &[Work]) -> Result<Plan, StoreError> {
+    catch_unwind(AssertUnwindSafe(|| plan_of(works))).map_err(|panic| StoreError::Panicked(panic_text(&*panic)))
+}
+
+fn plan_of(works: &[Work]) -> Plan {
     let mut plan = Plan::default();
     let mut slots = 0;
     for work in works {
@@ -360,7 +369,7 @@ fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claime
             leased.push(Leased { job, payload: candidate.payload, at: env.now });
         }
     }
-    Claimed { leased, next_due: found.next_due }
+    Claimed { leased, next_due: found.next_due, now: env.now }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
@@ -383,29 +392,4 @@ pub(crate) fn stirred(world: &World) -> Stirred {
         JobWrite::End(..) => false,
     });
     Stirred { jobs, timers: world.timer_writes().any(|(_, _, at)| at.is_some()), events: !world.events().is_empty() }
-}
-
-/// Something that stands in the database exactly if the group was committed.
-pub(crate) enum Witness<'a> {
-    /// Its hash covers everything before it.
-    Event(&'a Recorded),
-    Seal(&'a Seal),
-    /// A row that was only touched: it stands if it is as it was to be.
-    Live(&'a Job),
-    /// Nothing that would not bear repeating was written.
-    None,
-}
-
-pub(crate) fn witness(world: &World) -> Witness<'_> {
-    if let Some(event) = world.events().last() {
-        return Witness::Event(event);
-    }
-    if let Some(seal) = world.seal_writes().last() {
-        return Witness::Seal(seal);
-    }
-    let updated = world.job_writes().find_map(|write| match write {
-        JobWrite::Update(job) => Some(job),
-        JobWrite::Insert(..) | JobWrite::End(..) => None,
-    });
-    updated.map_or(Witness::None, Witness::Live)
 }

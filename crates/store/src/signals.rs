@@ -3,6 +3,9 @@
 use crate::group::Stirred;
 use tokio::sync::watch;
 
+/// Before anybody has found out how far the history is final.
+pub(crate) const UNKNOWN: i64 = -1;
+
 pub(crate) struct Signals {
     /// The position up to which the history is final for readers.
     pub events: watch::Sender<i64>,

@@ -119,7 +119,8 @@ impl Store {
             Some(heard) => heard.await.map_err(|_| StoreError::Closed)??,
             None => Claimed::default(),
         };
-        Ok(Turn { settled, leased: claimed.leased, next_due: claimed.next_due })
+        let Claimed { leased, next_due, now } = claimed;
+        Ok(Turn { settled, leased, next_due, now })
     }
 
     /// Claims jobs without settling any.
@@ -141,8 +142,20 @@ impl Store {
     }
 
     /// The place after the last event that readers can see.
-    pub fn tail(&self) -> Cursor {
-        Cursor(*each!(self, db => db.signals.events.borrow()))
+    pub fn tail(&self) -> Result<Cursor, StoreError> {
+        match *each!(self, db => db.signals.events.borrow()) {
+            crate::signals::UNKNOWN => Err(StoreError::Unavailable("the history is not followed yet".to_owned())),
+            pos => Ok(Cursor(pos)),
+        }
+    }
+
+    /// Resolves when nothing can be committed any more: closed, or the disk failed.
+    pub async fn closed(&self) {
+        each!(self, db => &db.queue).closed().await;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        each!(self, db => &db.queue).is_closed()
     }
 
     /// Changes when there are new events to read.

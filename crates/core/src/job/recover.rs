@@ -78,7 +78,9 @@ impl Command for Recover {
             };
         }
         match job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(cx.now) }) {
-            Ok(next) => {
+            Ok(mut next) => {
+                // Whoever still believes to hold it is fenced from here on.
+                next.token += 1;
                 let data = json!({ "reason": self.why.as_str(), "token": job.token, "worker": self.fence.worker });
                 let event = next.event("job.recovered", data);
                 Decision::Done(Recovered::Requeued, Changes::none().event(event).job(Change::Put(next)))

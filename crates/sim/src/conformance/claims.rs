@@ -114,6 +114,16 @@ pub async fn a_job_that_is_given_back_keeps_its_place(lab: Lab) -> Result<()> {
     clean(&node.store).await
 }
 
+pub async fn those_who_are_let_in_together_are_served_as_they_came(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    // Of orgs in any order: who came first does not depend on its name.
+    let job = |n: usize| Enqueue { org: name(["zeta", "acme", "mid"][n % 3]), ..echo() };
+    let all = try_join_all((0..100).map(|n| node.store.commit(job(n), Actor::Api))).await?;
+    let claimed = claim(&lab, &node, 100).await?;
+    ensure!(claimed.iter().map(|l| l.job.id).eq(all.iter().map(|enqueued| enqueued.job.id)));
+    clean(&node.store).await
+}
+
 pub async fn no_job_is_claimed_twice_however_many_ask_at_once(lab: Lab) -> Result<()> {
     let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
     let all = try_join_all((0..200).map(|n| nodes[n % 2].store.commit(echo(), Actor::Api))).await?;

@@ -1,7 +1,7 @@
 //! Commits whose answer never came, that never arrived, or that must be tried again: whoever
 //! asked hears the truth, and nothing happens twice.
 
-use super::odd_commands::{Bad, NOWHERE};
+use super::odd_commands::{Bad, MoveDeadline, NOWHERE, Quietly};
 use super::once::{fresh, key, once, replayed};
 use super::steps::{ask, census, claim, claim_one, clean, done, enqueue, events, exactly, fence, live, record, story};
 use crate::lab::{Lab, Node, echo};
@@ -162,6 +162,29 @@ pub async fn a_lost_commit_that_tells_no_event_is_accounted_for_too(lab: Lab) ->
         ensure!(node.store.purge_onces(9).await? == 0, "{mishap:?}: purged");
         for rest in claim(&lab, &node, 9).await? {
             node.store.commit(done(&rest)?, Actor::Engine).await?;
+        }
+    }
+    clean(&node.store).await
+}
+
+pub async fn a_lost_commit_is_not_taken_for_made_because_some_rows_were_to_stay_as_they_are(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let (a, b) = (enqueue(&node).await?.id, enqueue(&node).await?.id);
+    let at = node.store.now().await?.plus(Span::secs(600));
+    for (n, (mishap, _)) in (1..).zip(MISHAPS) {
+        for (woken, beside) in [(a, b), (b, a)] {
+            node.script.at(1, mishap);
+            node.store.commit(Quietly { woken, beside }, Actor::Api).await?;
+        }
+        for id in [a, b] {
+            let wakes = record(&node, id).await?.job.wakes;
+            ensure!(wakes == n, "{mishap:?}: {wakes} wake-ups of {n} are there");
+        }
+        // Nothing but a timer is written.
+        for to in [Some(at), None] {
+            node.script.at(1, mishap);
+            node.store.commit(MoveDeadline { job: a, to }, Actor::Api).await?;
+            ensure!(node.store.due_timers(9).await? == (vec![], to), "{mishap:?}: {to:?}");
         }
     }
     clean(&node.store).await

@@ -27,6 +27,7 @@ pub async fn a_command_gets_to_see_what_it_turns_out_to_need(lab: Lab) -> Result
 pub async fn needs_that_cross_are_met_while_others_touch_the_same_jobs(lab: Lab) -> Result<()> {
     let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
     let (a, b) = (enqueue(&nodes[0]).await?.id, enqueue(&nodes[0]).await?.id);
+    nodes.iter().for_each(|node| node.script.group_max(8));
     let both = (0..32).map(|n| {
         let (first, second) = if n % 4 < 2 { (a, b) } else { (b, a) };
         nodes[n % 2].store.commit(Both { first, second }, Actor::Api)

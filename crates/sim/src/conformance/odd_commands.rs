@@ -50,6 +50,8 @@ fn made_up(id: JobId, now: Micros) -> (Job, Cold) {
 pub(super) enum Bad {
     /// Panics while it decides.
     Panics,
+    /// Panics while it names what it reads.
+    PanicsEarly,
     /// Is done, but tells of a job that it has neither read nor made.
     TellsOfAStranger,
     /// Looks at a job that it did not name.
@@ -73,6 +75,7 @@ impl Command for Bad {
     }
 
     fn reads(&self) -> Reads {
+        assert!(*self != Self::PanicsEarly, "this command panics on purpose");
         Reads::none()
     }
 
@@ -81,7 +84,7 @@ impl Command for Bad {
         let event = happened(good.id);
         let changes = Changes::none().job(job::Change::Create(good, cold)).event(event);
         match self {
-            Self::Panics => panic!("this command panics on purpose"),
+            Self::Panics | Self::PanicsEarly => panic!("this command panics on purpose"),
             Self::TellsOfAStranger => Decision::Done((), changes.event(happened(nobody()))),
             Self::Peeks => {
                 let _ = view.job(nobody());
@@ -140,6 +143,34 @@ impl Command for Both {
         let mut changes = Changes::none().job(job::Change::Put(first)).job(job::Change::Put(second));
         changes.events.extend(events);
         Decision::Done(counts, changes)
+    }
+}
+
+/// Counts a wake-up on one job, leaves another as it is, and tells no event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quietly {
+    pub woken: JobId,
+    pub beside: JobId,
+}
+
+impl Command for Quietly {
+    type Out = ();
+    type No = WakeError;
+
+    fn org(&self) -> &OrgId {
+        org()
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::jobs([self.woken, self.beside])
+    }
+
+    fn decide(&self, view: &View<'_>, _: &mut Ctx<'_>) -> Decision<(), WakeError> {
+        let Some(woken) = view.job(self.woken) else { return Decision::Refused(WakeError::NotFound(self.woken)) };
+        let Some(beside) = view.job(self.beside) else { return Decision::Refused(WakeError::NotFound(self.beside)) };
+        let woken = Job { wakes: woken.wakes + 1, ..woken.clone() };
+        let changes = Changes::none().job(job::Change::Put(woken)).job(job::Change::Put(beside.clone()));
+        Decision::Done((), changes)
     }
 }
 

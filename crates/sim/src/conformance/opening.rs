@@ -47,7 +47,10 @@ pub async fn a_closed_store_says_so(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
     let id = enqueue(&node).await?.id;
     let other_handle = node.store.clone();
+    ensure!(!other_handle.is_closed());
     node.store.close().await;
+    other_handle.closed().await;
+    ensure!(other_handle.is_closed());
     for store in [&node.store, &other_handle] {
         let answer = store.commit(echo(), Actor::Api).await;
         ensure!(matches!(answer, Err(CommitError::Store(StoreError::Closed))), "{answer:?}");

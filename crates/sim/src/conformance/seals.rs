@@ -22,19 +22,8 @@ pub(super) fn key(n: u8) -> Key {
 async fn next_seal(node: &Node, key: &Key, limit: usize) -> Result<Seal> {
     let unsealed = node.store.unsealed(&OrgId::default(), limit).await?;
     let last = unsealed.last.as_ref().map_or(SealHead::NONE, Seal::head);
-    let mut seal = Seal {
-        org: OrgId::default(),
-        n: last.n + 1,
-        from_pos: last.to_pos,
-        to_pos: unsealed.to_pos,
-        count: unsealed.root.count,
-        root: unsealed.root.finish(),
-        prev: last.mac,
-        at: node.store.now().await?,
-        mac: Digest::ZERO,
-    };
-    seal.mac = seal.mac_under(key);
-    Ok(seal)
+    let at = node.store.now().await?;
+    Ok(Seal::next(&OrgId::default(), last, unsealed.to_pos, unsealed.root, at, key))
 }
 
 pub(super) async fn seal(node: &Node, key: &Key, limit: usize) -> Result<Seal> {

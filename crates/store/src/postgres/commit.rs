@@ -65,28 +65,28 @@ async fn rollback(link: &Link) -> Result<(), Failed> {
 
 /// Loads, decides, writes and commits; `false` if somebody needs to see more first.
 async fn round(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<bool, Failed> {
-    let plan = group::plan(works);
+    let plan = group::plan(works).map_err(Failed::Spoiled)?;
     let loaded = load(link, &plan, shared.shift()).await.map_err(|failed| match failed {
         load::Failed::Sql(e) => e.into(),
         load::Failed::Rows(why) => Failed::Spoiled(why),
     })?;
-    let Loaded { mut world, found, now, xid } = loaded;
+    let Loaded { mut world, found, now, xid, backend } = loaded;
+    let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs: &shared.options.definitions };
     match group::decide(works, &mut world, found, &env) {
         Round::Ready => {}
         Round::Again => return Ok(false),
         Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
     }
-    let mut purging = false;
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
-            purging = true;
+            busy = true;
             let limit = i64::try_from(seat.limit).unwrap_or(i64::MAX);
             let gone = link.client.execute(&link.statements.purge_onces, &[&now.0, &limit]).await?;
             seat.purged = usize::try_from(gone).unwrap_or(usize::MAX);
         }
     }
-    if world.is_clean() && !purging {
+    if world.is_clean() && !busy {
         rollback(link).await?;
         return Ok(true);
     }
@@ -101,9 +101,7 @@ async fn round(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<bool,
             Ok(true)
         }
         // The commit was sent along, so the server may have carried it out.
-        Err(e) if link::kind(&e) == Kind::Gone => {
-            Err(Failed::Lost(Box::new(Lost { xid, backend: link.backend, world })))
-        }
+        Err(e) if link::kind(&e) == Kind::Gone => Err(Failed::Lost(Box::new(Lost { xid, backend, world }))),
         Err(e) => Err(e.into()),
     }
 }

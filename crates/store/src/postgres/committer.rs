@@ -14,6 +14,8 @@ use tokio::task::JoinHandle;
 
 /// How often a group looks for a new connection before its members are told that there is none.
 const CONNECT_TRIES: u32 = 6;
+/// A server that takes connections but never speaks is as good as none.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
 
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
@@ -168,15 +170,21 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> 
     let mut conflicts = 0;
     loop {
         let Some(open) = link else {
-            match Link::open(&shared.config).await {
-                Ok(fresh) => *link = Some(fresh),
-                Err(e) if connects < CONNECT_TRIES => {
-                    tracing::warn!(error = link::text(&e), "cannot connect to the database; trying again");
-                    tokio::time::sleep(Duration::from_millis(50 << connects)).await;
-                    connects += 1;
+            let opened = tokio::time::timeout(OPEN_WAIT, Link::open(&shared.config)).await;
+            let why = match opened {
+                Ok(Ok(fresh)) => {
+                    *link = Some(fresh);
+                    continue;
                 }
-                Err(e) => return Err(Ended::Failed(StoreError::Unavailable(link::text(&e)))),
+                Ok(Err(e)) => link::text(&e),
+                Err(_) => "it does not answer".to_owned(),
+            };
+            if connects == CONNECT_TRIES {
+                return Err(Ended::Failed(StoreError::Unavailable(why)));
             }
+            tracing::warn!(why, "cannot connect to the database; trying again");
+            tokio::time::sleep(Duration::from_millis(50 << connects)).await;
+            connects += 1;
             continue;
         };
         match attempt(shared, open, works).await {

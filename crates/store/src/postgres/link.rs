@@ -17,7 +17,6 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqs
 pub(super) struct Link {
     pub client: Client,
     pub statements: Statements,
-    pub backend: i32,
     driver: JoinHandle<()>,
 }
 
@@ -36,15 +35,13 @@ impl Link {
 
     pub async fn open(config: &Config) -> Result<Self, Error> {
         let (client, driver) = plain(config).await?;
-        // From here on the driver ends with the link, also if preparing fails.
-        let row = client.query_one("SELECT pg_backend_pid()", &[]).await;
         let statements = match client.batch_execute(SESSION).await {
             Ok(()) => Statements::prepare(&client).await,
             Err(e) => Err(e),
         };
-        match (row, statements) {
-            (Ok(row), Ok(statements)) => Ok(Self { backend: row.get(0), client, statements, driver }),
-            (Err(e), _) | (_, Err(e)) => {
+        match statements {
+            Ok(statements) => Ok(Self { client, statements, driver }),
+            Err(e) => {
                 driver.abort();
                 Err(e)
             }
@@ -86,7 +83,10 @@ pub(super) fn kind(e: &Error) -> Kind {
         return Kind::Conflict;
     }
     match code.code().get(..2) {
-        _ if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Kind::Gone,
+        // The server hung up on us, or has become a replica: another connection may do better.
+        _ if [SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT, SqlState::READ_ONLY_SQL_TRANSACTION].contains(code) => {
+            Kind::Gone
+        }
         Some("08" | "57") => Kind::Gone,
         Some("53" | "58") => Kind::Unable,
         _ => Kind::Refused,

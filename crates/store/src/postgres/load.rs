@@ -25,6 +25,8 @@ pub(super) struct Loaded {
     pub found: Vec<Found>,
     pub now: Micros,
     pub xid: String,
+    /// The process that serves this transaction.
+    pub backend: i32,
 }
 
 pub(super) enum Failed {
@@ -110,7 +112,6 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
     let seal_keys: Params<'_, 1> = [&k.seals];
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
-    let shifts: Params<'_, 1> = [&shift];
     // `join!` polls in order, and a statement is sent when it is first polled.
     let (begun, definitions, jobs, seals, timers, onces, promoted, candidates, next_due, now) = join!(
         link.client.batch_execute("BEGIN"),
@@ -119,7 +120,7 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
         rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),
         rows_if(link, !k.timers.0.is_empty(), &s.timers, &timer_keys),
         rows_if(link, !k.onces.0.is_empty(), &s.lock_onces, &once_keys),
-        rows_if(link, asking, &s.promote, &shifts),
+        promote(link, asking, &shift),
         join_all(asks.iter().map(|(kinds, want)| candidates(link, kinds, want))),
         rows_if(link, asking, &s.next_due, &[]),
         link.client.query_one(&s.now, &[]),
@@ -127,7 +128,7 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
     let (definitions, jobs, seals, timers, onces) = (definitions?, jobs?, seals?, timers?, onces?);
-    promoted?;
+    let promoted = promoted?;
     let candidates = candidates.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
     let (next_due, now) = (next_due?, now?);
     let mut world = World::default();
@@ -140,9 +141,14 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
     };
     let mut found = Vec::with_capacity(asks.len());
     for rows in candidates {
-        found.push(Found { candidates: rows.iter().map(candidate).collect::<Result<_>>()?, next_due });
+        found.push(Found { candidates: rows.iter().map(candidate).collect::<Result<_>>()?, next_due, promoted });
     }
-    Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)? })
+    Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)?, backend: get(&now, 2)? })
+}
+
+/// Whether any job was promoted.
+async fn promote(link: &Link, asking: bool, shift: &i64) -> std::result::Result<bool, Error> {
+    Ok(asking && link.client.execute(&link.statements.promote, &[shift]).await? > 0)
 }
 
 async fn candidates(link: &Link, kinds: &[String], want: &i64) -> std::result::Result<Vec<Row>, Error> {

@@ -2,8 +2,9 @@
 //!
 //! Each node has two committers (connections that each run one group at a time), a small pool
 //! for reading, one connection that sends and hears wake-ups, and a tailer that finds out how
-//! far the history is final. Row locks under READ COMMITTED are enough: every row that a
-//! decision looks at is locked, in one total order, before it is looked at.
+//! far the history is final. Row locks under READ COMMITTED are enough: jobs and definitions are
+//! locked, in one total order, before a decision looks at them, and what has no row to lock is
+//! guarded by its subject's lock, a unique key or a count.
 
 mod audit;
 mod commit;
@@ -24,7 +25,7 @@ mod write;
 use crate::error::{OpenError, StoreError};
 use crate::group::{Message, QUEUE_MAX};
 use crate::open::OpenOptions;
-use crate::signals::Signals;
+use crate::signals::{Signals, UNKNOWN};
 use crate::sqlite::DirLock;
 use baton_core::Micros;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{Config, NoTls};
 
 /// More were slower where it was measured; grouping does the rest.
@@ -39,6 +41,12 @@ const COMMITTERS: usize = 2;
 const READERS: usize = 4;
 /// How long a question may wait for a connection.
 const READ_WAIT: Duration = Duration::from_secs(5);
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// A server that says nothing for so long is taken for gone.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// How long opening waits to know how far the history is final. A long transaction elsewhere in
+/// the server can delay that; readers then wait, the rest works.
+const MARK_WAIT: Duration = Duration::from_secs(5);
 
 pub struct Db {
     pub(crate) options: OpenOptions,
@@ -81,7 +89,14 @@ impl Db {
         let mut config: Config = url
             .parse()
             .map_err(|_| OpenError::Url("expected postgres://user:password@host:port/database".to_owned()))?;
-        config.application_name("baton").connect_timeout(Duration::from_secs(10));
+        config
+            .application_name("baton")
+            .connect_timeout(CONNECT_WAIT)
+            .tcp_user_timeout(SILENCE_MAX)
+            .keepalives_idle(SILENCE_MAX / 2)
+            .keepalives_interval(SILENCE_MAX / 6)
+            .keepalives_retries(3)
+            .target_session_attrs(TargetSessionAttrs::ReadWrite);
         let lock = DirLock::take(&options.data_dir)?;
         let schema = migrations::run(&config).await?;
         let manager =
@@ -93,7 +108,7 @@ impl Db {
             .create_timeout(Some(READ_WAIT))
             .build()
             .map_err(|e| OpenError::Database(e.to_string()))?;
-        let signals = Arc::new(Signals::new(0));
+        let signals = Arc::new(Signals::new(UNKNOWN));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             config,
@@ -107,6 +122,10 @@ impl Db {
             tokio::spawn(tailer::run(shared.clone())),
         ];
         tasks.extend(committer::spawn(&shared, waiting, COMMITTERS));
+        let mut mark = signals.events.subscribe();
+        if tokio::time::timeout(MARK_WAIT, mark.wait_for(|mark| *mark != UNKNOWN)).await.is_err() {
+            tracing::warn!("a long transaction keeps the history from being followed; readers wait for it");
+        }
         Ok(Self { options, queue, signals, pool, tasks: Mutex::new(tasks), lock: Mutex::new(Some(lock)) })
     }
 

@@ -87,7 +87,7 @@ impl Db {
     }
 
     pub(crate) async fn expired(&self, wanted: usize) -> Result<Vec<Fence>, StoreError> {
-        let sql = "SELECT org, id, token, worker FROM live WHERE phase = 3 AND lease_until <= baton_now() + $1 \
+        let sql = "SELECT org, id, token, worker FROM live WHERE phase = 3 AND lease_until <= (SELECT baton_now() + $1) \
                    ORDER BY lease_until LIMIT $2";
         let found = self.ask(sql, &[&shift(&self.options), &row_limit(wanted)]).await?;
         found.iter().map(fence).collect()

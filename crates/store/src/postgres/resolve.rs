@@ -1,17 +1,23 @@
 //! Asking after a commit whose answer was lost.
 //!
 //! The transaction's own id is known before the commit is sent, and the server can say what
-//! became of it, also after a crash and recovery of its own.
+//! became of it, also after a crash and recovery of its own. After a crash an id that never
+//! reached the disk may be given to somebody else, though, so "committed" is believed only if
+//! what the group wrote is there as well.
 
 use super::Shared;
 use super::commit::Lost;
 use super::link;
+use baton_core::World;
 use std::time::Duration;
-use tokio_postgres::Error;
+use tokio::time::{Instant, timeout};
+use tokio_postgres::{Client, Error};
 
 /// How long we keep asking before we admit that we do not know.
-const ASK_TRIES: u32 = 60;
+const ASK_FOR: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// One question, connecting included.
+const ASK_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Became {
@@ -22,19 +28,21 @@ pub(super) enum Became {
 
 pub(super) async fn resolve(shared: &Shared, lost: &Lost) -> Became {
     tracing::warn!(xid = lost.xid, "the answer to a commit was lost; asking what became of it");
-    for attempt in 0..ASK_TRIES {
-        if attempt > 0 {
-            // A backend that is still busy with it is usually done at once: ask soon first.
-            tokio::time::sleep(ASK_AGAIN.min(Duration::from_millis(10 << attempt.min(6)))).await;
-        }
-        match ask(shared, lost).await {
-            Ok(Some(became)) => {
+    let until = Instant::now() + ASK_FOR;
+    // A backend that is still busy with it is usually done at once: ask soon first.
+    let mut pause = Duration::from_millis(10);
+    while Instant::now() < until {
+        match timeout(ASK_WAIT, ask(shared, lost)).await {
+            Ok(Ok(Some(became))) => {
                 tracing::info!(xid = lost.xid, ?became, "the lost commit is accounted for");
                 return became;
             }
-            Ok(None) => {}
-            Err(e) => tracing::warn!(error = link::text(&e), "cannot ask after a lost commit yet"),
+            Ok(Ok(None)) => {}
+            Ok(Err(e)) => tracing::warn!(error = link::text(&e), "cannot ask after a lost commit yet"),
+            Err(_) => tracing::warn!("nobody answers who could tell of a lost commit"),
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(ASK_AGAIN);
     }
     tracing::error!(xid = lost.xid, "could not find out what became of a commit");
     Became::Unknown
@@ -43,19 +51,38 @@ pub(super) async fn resolve(shared: &Shared, lost: &Lost) -> Became {
 /// `None` while the old backend still works on it.
 async fn ask(shared: &Shared, lost: &Lost) -> Result<Option<Became>, Error> {
     let (client, driver) = link::plain(&shared.config).await?;
-    let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[&lost.xid]).await;
-    let became = match row.and_then(|row| row.try_get::<_, Option<String>>(0))? {
-        Some(status) if status == "committed" => Some(Became::Committed),
-        Some(status) if status == "aborted" => Some(Became::Aborted),
+    let became = asked(&client, lost).await;
+    driver.abort();
+    became
+}
+
+async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
+    let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[&lost.xid]).await?;
+    match row.try_get::<_, Option<&str>>(0)? {
+        Some("committed") if stands(client, &lost.world).await? => Ok(Some(Became::Committed)),
+        Some("committed" | "aborted") => Ok(Some(Became::Aborted)),
         Some(_) => {
             // Nobody is on the other end of that backend any more.
             client.query("SELECT pg_terminate_backend($1)", &[&lost.backend]).await?;
-            None
+            Ok(None)
         }
         // Too old to be remembered: cannot be ours of a moment ago.
-        None => Some(Became::Unknown),
+        None => Ok(Some(Became::Unknown)),
+    }
+}
+
+/// Whether what the group wrote is there. One row tells for all: they were written together.
+/// For what leaves neither event nor seal (an extended lease, a purge) the server's word must do:
+/// being wrong about it costs a lease or a purge, which come again.
+async fn stands(client: &Client, world: &World) -> Result<bool, Error> {
+    let found = if let Some(event) = world.events().last() {
+        let sql = "SELECT 1 FROM event WHERE org = $1 AND subject = $2 AND n = $3 AND hash = $4";
+        client.query(sql, &[&event.org.as_str(), &event.subject, &event.n, &event.hash.0.as_slice()]).await?
+    } else if let Some(seal) = world.seal_writes().last() {
+        let sql = "SELECT 1 FROM seal WHERE org = $1 AND n = $2 AND mac = $3";
+        client.query(sql, &[&seal.org.as_str(), &seal.n, &seal.mac.0.as_slice()]).await?
+    } else {
+        return Ok(true);
     };
-    drop(client);
-    driver.abort();
-    Ok(became)
+    Ok(!found.is_empty())
 }

@@ -53,16 +53,17 @@ statements! {
     lock_onces = "SELECT o.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, scope, key, o) \
         CROSS JOIN LATERAL (SELECT org, scope, key, request, status, body, expires_at FROM once x \
         WHERE x.org = k.org AND x.scope = k.scope AND x.key = k.key OFFSET 0 FOR UPDATE) o";
-    /// Scheduled jobs that have come due join the ready ones.
+    /// Scheduled jobs that have come due join the ready ones. The time is asked once, in a query of
+    /// its own: a volatile function cannot bound an index scan.
     promote = "UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live \
-        WHERE phase = 2 AND due_at <= baton_now() + $1 ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
+        WHERE phase = 2 AND due_at <= (SELECT baton_now() + $1) ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
     candidates = format!("SELECT l.*, j.payload FROM (SELECT {LIVE} FROM live l WHERE l.phase = 1 \
         AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord LIMIT $2 FOR UPDATE SKIP LOCKED) l \
         CROSS JOIN LATERAL (SELECT payload FROM job x WHERE x.org = l.org AND x.id = l.id OFFSET 0) j");
     next_due = "SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1";
     /// Asking for the transaction's id gives it one, which it must have before it takes event
     /// positions, and by which its fate can be asked later.
-    now = "SELECT baton_now(), pg_current_xact_id()::text";
+    now = "SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid()";
 
     insert_jobs = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
         created_at, max_attempts) SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], \
@@ -78,10 +79,12 @@ statements! {
         FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \
         $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[]) \
         AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, token, wakes, started_at, head_n, \
-        head_hash, head_at) WHERE live.org = k.org AND live.id = k.id RETURNING 1) \
+        head_hash, head_at) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE live.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
     delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
-        WHERE live.org = k.org AND live.id = k.id RETURNING 1) \
+        CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE live.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'a removal of live jobs') FROM d";
     end_jobs = "WITH u AS (UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, \
         error_code = k.error_code, error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, \
@@ -89,26 +92,28 @@ statements! {
         FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[]) \
         AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at) \
-        WHERE job.org = k.org AND job.id = k.id RETURNING 1) \
+        CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE job.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an end of jobs') FROM u";
     /// Another node may have registered the name first, under another id; the count says so.
     put_definitions = "WITH p AS (INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[], $6::bytea[], $7::bigint[]) \
         ON CONFLICT (org, class, name) DO UPDATE SET head_n = excluded.head_n, head_hash = excluded.head_hash, \
         head_at = excluded.head_at WHERE definition.id = excluded.id RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'a registration of definitions') FROM p";
+        SELECT baton_raced(count(*), cardinality($1), 'a registration of definitions') FROM p";
     insert_versions = "INSERT INTO definition_version (org, id, version, digest, body) \
         SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::bytea[], $5::text[])";
     put_timers = "INSERT INTO timer (org, subject, kind, at) SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[]) \
         ON CONFLICT (org, subject, kind) DO UPDATE SET at = excluded.at";
     delete_timers = "DELETE FROM timer USING unnest($1::text[], $2::uuid[], $3::text[]) AS k(org, subject, kind) \
-        WHERE timer.org = k.org AND timer.subject = k.subject AND timer.kind = k.kind";
+        CROSS JOIN LATERAL (SELECT x.ctid FROM timer x WHERE x.org = k.org AND x.subject = k.subject AND x.kind = k.kind \
+        OFFSET 0) t WHERE timer.ctid = t.ctid";
     /// A record that still speaks is never overwritten: another node was faster, and the count says so.
     put_onces = "WITH p AS (INSERT INTO once (org, scope, key, request, status, body, expires_at) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::int[], $6::text[], $7::bigint[]) \
         ON CONFLICT (org, scope, key) DO UPDATE SET request = excluded.request, status = excluded.status, \
         body = excluded.body, expires_at = excluded.expires_at WHERE once.expires_at <= $8 RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'a record of idempotency keys') FROM p";
+        SELECT baton_raced(count(*), cardinality($1), 'a record of idempotency keys') FROM p";
     insert_seals = "INSERT INTO seal (org, n, from_pos, to_pos, count, root, prev, at, mac) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], \
         $8::bigint[], $9::bytea[])";

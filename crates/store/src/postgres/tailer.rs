@@ -105,9 +105,10 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
     }
 }
 
-/// Everything that was taken before now, once whoever took it has ended.
+/// Everything up to the newest visible event, once whoever could still come before it has ended.
+/// The sequence itself would not do: what it has handed out need not have survived a crash.
 async fn start(client: &Client, q: &Questions) -> Result<i64, Error> {
-    let row = client.query_one("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_pos", &[]).await?;
+    let row = client.query_one("SELECT coalesce((SELECT pos FROM event ORDER BY pos DESC LIMIT 1), 0)", &[]).await?;
     let highest: i64 = row.get(0);
     let xid: String = client.query_one(&q.own_xid, &[]).await?.get(0);
     while !settled(client, q, &xid).await? {

@@ -72,9 +72,7 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 }
 
 fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report) -> rusqlite::Result<()> {
-    let mut all = conn.prepare_cached(
-        &format!("SELECT {} FROM seal s WHERE s.org = ?1 ORDER BY s.n", row::SEAL),
-    )?;
+    let mut all = conn.prepare_cached(&format!("SELECT {} FROM seal s WHERE s.org = ?1 ORDER BY s.n", row::SEAL))?;
     let mut range =
         conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
     let mut checker = Seals::new(key);

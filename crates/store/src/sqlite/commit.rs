@@ -3,8 +3,9 @@
 use super::writer::{Inner, Writer};
 use super::{load, store_error, write};
 use crate::error::StoreError;
-use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Witness, Work};
+use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
 use baton_core::World;
+use baton_core::event::Recorded;
 
 /// Whether the writer lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +111,8 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
         let numbered = (inner.next_pos, inner.next_ord);
         let outcome = in_transaction(writer, inner, works);
         let ended = match outcome {
-            Ok(Some(world)) if world.is_clean() && !works.iter().any(|w| matches!(w, Work::Purge(_))) => Some(Ok(())),
-            Ok(Some(world)) => match finish(writer, inner, works, &world) {
+            Ok(Some(Decided { world, busy: false })) if world.is_clean() => Some(Ok(())),
+            Ok(Some(Decided { world, .. })) => match finish(writer, inner, works, &world) {
                 Ok(()) => return Ok(()),
                 Err(failed) => Some(Err(failed)),
             },
@@ -144,15 +145,22 @@ fn rollback(inner: &Inner) {
     }
 }
 
+struct Decided {
+    world: World,
+    /// Something was written that the world does not know of.
+    busy: bool,
+}
+
 /// Loads, decides and writes; `None` if somebody needs to see more first.
-fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<World>, Failed> {
+fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<Decided>, Failed> {
     let now = super::writer::now(&writer.options);
-    let plan = group::plan(works);
+    let plan = group::plan(works).map_err(Failed::Spoiled)?;
     let mut world = load::world(&inner.conn, &plan).map_err(|e| spoiled(store_error(e)))?;
     let mut found = Vec::with_capacity(plan.asks.len());
     for (ask, want) in &plan.asks {
         found.push(load::candidates(&inner.conn, ask, *want, now).map_err(|e| spoiled(store_error(e)))?);
     }
+    let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs: &writer.options.definitions };
     match group::decide(works, &mut world, found, &env) {
         Round::Ready => {}
@@ -162,10 +170,11 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     write::world(inner, &world, now).map_err(spoiled)?;
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
+            busy = true;
             seat.purged = write::purge(&inner.conn, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
-    Ok(Some(world))
+    Ok(Some(Decided { world, busy }))
 }
 
 /// A disk that is full or gone is nobody's fault; anything else may be one member's.
@@ -177,6 +186,7 @@ fn spoiled(why: StoreError) -> Failed {
 }
 
 fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> Result<(), Failed> {
+    let witness = witness(inner, world).map_err(|e| spoiled(store_error(e)))?;
     #[cfg(feature = "faults")]
     let committed = super::mishap::commit(writer, inner, works);
     #[cfg(not(feature = "faults"))]
@@ -187,11 +197,14 @@ fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> 
     match committed {
         Committed::Yes => {}
         Committed::No(failed) => return Err(failed),
-        Committed::Ask => {
-            if !stands(inner, &group::witness(world)).map_err(|e| Failed::Down(store_error(e)))? {
-                return Err(Failed::Again);
+        Committed::Ask => match stands(inner, &witness) {
+            Ok(true) => {}
+            Ok(false) => return Err(Failed::Again),
+            Err(e) => {
+                tracing::error!(%e, "nobody can say whether a commit took place");
+                return Err(Failed::Unknown);
             }
-        }
+        },
     }
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);
@@ -215,24 +228,37 @@ pub(super) fn commit(inner: &Inner) -> Committed {
     if inner.conn.is_autocommit() { Committed::Ask } else { Committed::No(Failed::Down(store_error(e))) }
 }
 
-/// Whether what the group was to write is there.
+/// Something that stands in the database exactly if the group was committed.
+enum Witness<'a> {
+    /// Its hash covers everything before it.
+    Event(&'a Recorded),
+    /// For a group that tells no event: a number in the header of the file, raised with it.
+    Mark(i32),
+}
+
+fn witness<'a>(inner: &Inner, world: &'a World) -> rusqlite::Result<Witness<'a>> {
+    if let Some(event) = world.events().last() {
+        return Ok(Witness::Event(event));
+    }
+    let next = mark(inner)?.wrapping_add(1);
+    inner.conn.pragma_update(None, MARK, next)?;
+    Ok(Witness::Mark(next))
+}
+
+/// SQLite keeps it for whoever uses the file, inside transactions like any row.
+const MARK: &str = "user_version";
+
+fn mark(inner: &Inner) -> rusqlite::Result<i32> {
+    inner.conn.pragma_query_value(None, MARK, |row| row.get(0))
+}
+
 fn stands(inner: &Inner, witness: &Witness<'_>) -> rusqlite::Result<bool> {
-    let conn = &inner.conn;
     match witness {
         Witness::Event(event) => {
             let sql = "SELECT 1 FROM event WHERE org = ?1 AND subject = ?2 AND n = ?3 AND hash = ?4";
-            conn.prepare_cached(sql)?.exists((event.org.as_str(), event.subject.as_bytes(), event.n, event.hash.0))
+            let key = (event.org.as_str(), event.subject.as_bytes(), event.n, event.hash.0);
+            inner.conn.prepare_cached(sql)?.exists(key)
         }
-        Witness::Seal(seal) => {
-            let sql = "SELECT 1 FROM seal WHERE org = ?1 AND n = ?2 AND mac = ?3";
-            conn.prepare_cached(sql)?.exists((seal.org.as_str(), seal.n, seal.mac.0))
-        }
-        Witness::Live(job) => {
-            let sql =
-                "SELECT 1 FROM live WHERE org = ?1 AND id = ?2 AND token = ?3 AND wakes = ?4 AND lease_until IS ?5";
-            let until = job.status.lease().map(|l| l.until.0);
-            conn.prepare_cached(sql)?.exists((job.org.as_str(), job.id.0.as_bytes(), job.token, job.wakes, until))
-        }
-        Witness::None => Ok(false),
+        Witness::Mark(was) => Ok(mark(inner)? == *was),
     }
 }

@@ -109,13 +109,14 @@ fn once(conn: &Connection, key: &once::Key) -> rusqlite::Result<Option<once::Rec
 
 /// Due jobs for an ask, best first.
 pub(super) fn candidates(conn: &Connection, ask: &Ask, want: usize, now: Micros) -> rusqlite::Result<Found> {
-    conn.prepare_cached(
-        "UPDATE live SET phase = ?1 WHERE (org, id) IN (
+    let promoted = conn
+        .prepare_cached(
+            "UPDATE live SET phase = ?1 WHERE (org, id) IN (
              SELECT org, id FROM live INDEXED BY live_scheduled
              WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)",
-    )?
-    .execute((phase::READY, now.0, PROMOTE_MAX))?;
-    let mut found = Found::default();
+        )?
+        .execute((phase::READY, now.0, PROMOTE_MAX))?;
+    let mut found = Found { promoted: promoted > 0, ..Found::default() };
     {
         let mut ready = conn.prepare_cached(&format!(
             "SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 ORDER BY l.priority, l.ord LIMIT ?1",

@@ -108,7 +108,7 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // Anything less than FULL would acknowledge what a power cut can take back.
     conn.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
-         PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;",
+         PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;",
     )?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)

@@ -2,8 +2,8 @@
 
 use baton_core::canon::{Digest, Json};
 use baton_core::event::{Head, Recorded};
-use baton_core::seal::Seal;
 use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::seal::Seal;
 use baton_core::{JobId, Micros};
 use rusqlite::Row;
 use rusqlite::types::Type;

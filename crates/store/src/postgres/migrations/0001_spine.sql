@@ -14,6 +14,15 @@ AS $$ BEGIN
     RETURN touched;
 END $$;
 
+-- The same where fewer rows mean that another node was faster: the group looks again.
+CREATE FUNCTION baton_raced(touched bigint, wanted bigint, what text) RETURNS bigint LANGUAGE plpgsql
+AS $$ BEGIN
+    IF touched <> wanted THEN
+        RAISE EXCEPTION '% touched % rows instead of %', what, touched, wanted USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN touched;
+END $$;
+
 CREATE FUNCTION baton_never() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN
     RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';
