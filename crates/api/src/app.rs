@@ -3,7 +3,6 @@
 use crate::limits;
 use crate::metrics::Recorder;
 use baton_core::OrgId;
-use baton_core::seal::Key;
 use baton_engine::Engine;
 use baton_store::{Entropy, Store};
 use std::sync::Arc;
@@ -17,7 +16,6 @@ pub struct App(Arc<Parts>);
 struct Parts {
     engine: Engine,
     org: OrgId,
-    seal_key: Option<Key>,
     recorder: Recorder,
     /// Tells this process's request ids from another's.
     mark: u32,
@@ -27,12 +25,10 @@ struct Parts {
 }
 
 impl App {
-    /// `seal_key` lets an audit verify the MACs of seals as well.
-    pub fn new(engine: Engine, seal_key: Option<Key>, entropy: &dyn Entropy) -> Self {
+    pub fn new(engine: Engine, entropy: &dyn Entropy) -> Self {
         Self(Arc::new(Parts {
             engine,
             org: OrgId::default(),
-            seal_key,
             recorder: crate::metrics::install(),
             mark: (entropy.words().0 >> 32) as u32,
             requests: AtomicU64::new(0),
@@ -68,10 +64,6 @@ impl App {
     /// The org of whoever asks: the only one, until there are keys to tell tenants apart.
     pub(crate) fn org(&self) -> &OrgId {
         &self.0.org
-    }
-
-    pub(crate) fn seal_key(&self) -> Option<Key> {
-        self.0.seal_key.clone()
     }
 
     pub(crate) fn recorder(&self) -> &Recorder {

@@ -15,7 +15,7 @@ pub async fn audit(State(app): State<App>, params: Params) -> Result<Json<Audit>
     let Ok(_turn) = app.audits().try_acquire() else {
         return Err(Fault::new("overloaded", "the history is being verified for somebody else"));
     };
-    let report = wait::read_within(limits::AUDIT_WAIT, app.store().audit(app.seal_key())).await?;
+    let report = wait::read_within(limits::AUDIT_WAIT, app.engine().audit()).await?;
     if !report.is_clean() {
         tracing::error!(violations = report.violations_total, "the history has been tampered with or damaged");
     }

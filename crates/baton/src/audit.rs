@@ -7,8 +7,8 @@ use crate::fault::Fault;
 use crate::paint::{bad, good};
 use crate::{address, print, server};
 use baton_core::seal::Key;
-use baton_engine::node;
 use baton_engine::registry::Registry;
+use baton_engine::{audit, node, seal_memory};
 use baton_store::{Corrupt, OpenError};
 use baton_wire::Audit;
 use comfy_table::{Cell, Color, Row};
@@ -49,7 +49,8 @@ async fn offline(settings: &StoreSettings) -> Result<Audit, Fault> {
         let where_to = address::read(dir).map(|address| format!(" --server http://{address}")).unwrap_or_default();
         if running { fault.hint(format!("a server is running: ask it with `baton audit{where_to}`")) } else { fault }
     })?;
-    let report = store.audit(key(settings)?).await;
+    let memory = dir.join(seal_memory::FILE);
+    let report = audit::verify(&store, key(settings)?, Some(&memory)).await;
     store.close().await;
     let report = report.map_err(|error| {
         Fault::new("start_failed", format!("the history cannot be read: {error}")).scrubbed(settings.database.as_ref())

@@ -7,12 +7,13 @@ use crate::{address, aside, banner, log, signals};
 use baton_api::App;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
-use baton_engine::{Engine, Options, OsEntropy, SystemClock, node};
+use baton_engine::{Engine, Options, OsEntropy, SystemClock, node, seal_memory};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -67,9 +68,9 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         let listener = bind(settings.listen).await?;
         let seal_key = seal_key(&settings.store)?;
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
-        Ok((listener, engine, seal_key))
+        Ok((listener, engine))
     };
-    let (listener, engine, seal_key) = match up.await {
+    let (listener, engine) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
             store.close().await;
@@ -77,7 +78,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let app = App::new(engine.clone(), Some(seal_key), &OsEntropy::default());
+    let app = App::new(engine.clone(), &OsEntropy::default());
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
     let said = posted.and_then(|posted| announce(mode, address, settings, moved.as_deref()).map(|()| posted));
@@ -87,14 +88,23 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         Ok(posted) => (told, Ok(posted)),
         Err(fault) => (signals::Told::already(), Err(fault)),
     };
+    let broken = AtomicBool::new(false);
     let shutdown = async {
-        told.stopped().await;
+        tokio::select! {
+            biased;
+            () = told.stopped() => {}
+            // Nothing can be committed any more, and only a restart can be trusted.
+            () = store.closed() => broken.store(true, Ordering::Relaxed),
+        }
         // Jobs begin to drain while the last requests are answered; the store closes after both.
         engine.begin_stopping(DRAIN);
     };
     baton_api::serve(listener, app, shutdown).await;
     engine.stop(DRAIN).await;
     posted?;
+    if broken.load(Ordering::Relaxed) {
+        return Err(failed("the database can no longer be written to; see the log".to_owned()).hint("start it again"));
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -135,6 +145,7 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
         .map_err(|error| failed(format!("the node's name in {}: {error}", settings.store.data_dir.display())))?;
     let mut options = Options::new(node);
     options.seal_key = Some(seal_key.clone());
+    options.seal_memory = Some(settings.store.data_dir.join(seal_memory::FILE));
     if let Some(slots) = settings.slots {
         options.slots = slots;
     }

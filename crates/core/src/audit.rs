@@ -58,21 +58,34 @@ pub struct Chains {
     open: Option<Chain>,
 }
 
+/// What the rows of a subject say about themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    pub n: i64,
+    pub hash: Digest,
+    /// Of a job.
+    pub state: Option<String>,
+}
+
 struct Chain {
     org: OrgId,
     subject: Uuid,
     head: Head,
-    claimed: Option<(i64, Digest)>,
+    claimed: Option<Claimed>,
+    /// What the last event says the state is.
+    state: Option<String>,
 }
 
 impl Chains {
-    /// `claimed` is the head on the subject's row; `None` if there is no such row.
-    pub fn event(&mut self, report: &mut Report, row: &Recorded, claimed: Option<(i64, Digest)>) {
+    /// `claimed` is what the subject's row says; `None` if there is no such row. `body` is what
+    /// the event has a digest of: a payload or a result.
+    pub fn event(&mut self, report: &mut Report, row: &Recorded, claimed: Option<Claimed>, body: Option<&str>) {
         let continues = self.open.as_ref().is_some_and(|c| c.subject == row.subject && c.org == row.org);
         if !continues {
             self.close(report);
             report.chains += 1;
-            self.open = Some(Chain { org: row.org.clone(), subject: row.subject, head: Head::NONE, claimed });
+            self.open =
+                Some(Chain { org: row.org.clone(), subject: row.subject, head: Head::NONE, claimed, state: None });
         }
         let Some(chain) = self.open.as_mut() else { return };
         report.events += 1;
@@ -86,6 +99,16 @@ impl Chains {
             report.add("time_backwards", &row.org, id, format!("event {} is dated before the one it follows", row.n));
         }
         chain.head = Head { n: row.n, hash: row.hash, at: row.at };
+        let data = row.data.value();
+        if let Some(state) = data["state"].as_str() {
+            chain.state = Some(state.to_owned());
+        }
+        let digest = ["payload_sha256", "result_sha256"].into_iter().find_map(|field| data[field].as_str());
+        if let (Some(digest), Some(body)) = (digest, body)
+            && Digest::of(&[body.as_bytes()]).to_string() != digest
+        {
+            report.add("body_changed", &row.org, id, format!("what event {} is about is not what it was", row.n));
+        }
     }
 
     fn close(&mut self, report: &mut Report) {
@@ -93,11 +116,17 @@ impl Chains {
         let id = chain.subject.simple();
         match chain.claimed {
             None => report.add("orphan_chain", &chain.org, id, "there are events but no row they are about"),
-            Some((n, hash)) if n != chain.head.n || hash != chain.head.hash => report.add(
+            Some(claimed) if claimed.n != chain.head.n || claimed.hash != chain.head.hash => report.add(
                 "head_mismatch",
                 &chain.org,
                 id,
-                format!("the row says its chain ends at event {n}, but it ends at {}", chain.head.n),
+                format!("the row says its chain ends at event {}, but it ends at {}", claimed.n, chain.head.n),
+            ),
+            Some(Claimed { state: Some(state), .. }) if chain.state.as_ref() != Some(&state) => report.add(
+                "state_mismatch",
+                &chain.org,
+                id,
+                format!("the row says {state}, its history says {}", chain.state.as_deref().unwrap_or("nothing")),
             ),
             Some(_) => {}
         }
@@ -165,10 +194,10 @@ mod tests {
         (rows, head)
     }
 
-    fn codes(rows: &[Recorded], claimed: Option<(i64, Digest)>) -> Vec<String> {
+    fn codes(rows: &[Recorded], claimed: Option<Claimed>) -> Vec<String> {
         let mut report = Report::default();
         let mut chains = Chains::default();
-        rows.iter().for_each(|row| chains.event(&mut report, row, claimed));
+        rows.iter().for_each(|row| chains.event(&mut report, row, claimed.clone(), None));
         chains.finish(&mut report);
         report.violations.into_iter().map(|v| v.code).collect()
     }
@@ -176,16 +205,18 @@ mod tests {
     #[test]
     fn every_kind_of_tampering_is_named() {
         let (rows, head) = chain(4);
-        let claimed = Some((head.n, head.hash));
-        assert!(codes(&rows, claimed).is_empty());
+        let claimed = Some(Claimed { n: head.n, hash: head.hash, state: None });
+        assert!(codes(&rows, claimed.clone()).is_empty());
         assert_eq!(codes(&rows, None), ["orphan_chain"]);
-        assert_eq!(codes(&rows[..3], claimed), ["head_mismatch"]);
+        assert_eq!(codes(&rows[..3], claimed.clone()), ["head_mismatch"]);
+        let lying = claimed.clone().map(|c| Claimed { state: Some("completed".to_owned()), ..c });
+        assert_eq!(codes(&rows, lying), ["state_mismatch"]);
         let mut changed = rows.clone();
         changed[1].data = Json::of(&serde_json::json!({ "i": 7 }));
-        assert_eq!(codes(&changed, claimed), ["chain_broken"]);
+        assert_eq!(codes(&changed, claimed.clone()), ["chain_broken"]);
         let mut missing = rows.clone();
         missing.remove(1);
-        assert_eq!(codes(&missing, claimed)[0], "chain_gap");
+        assert_eq!(codes(&missing, claimed.clone())[0], "chain_gap");
         let mut dated = rows;
         dated[3].at = Micros(-1);
         assert_eq!(codes(&dated, claimed), ["chain_broken", "time_backwards"]);

@@ -3,8 +3,9 @@
 use crate::held::Held;
 use crate::options::Options;
 use crate::registry::Registry;
-use crate::{beater, pool, purger, recovery, sealer, sweeper, timers};
+use crate::{audit, beater, pool, purger, recovery, sealer, sweeper, timers};
 use baton_core::Micros;
+use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
 use baton_core::definition::RegisterError;
 use baton_store::{CommitError, Store, StoreError};
@@ -158,6 +159,12 @@ impl Engine {
 
     pub fn store(&self) -> &Store {
         &self.inner.shared.store
+    }
+
+    /// Verifies the whole history with this engine's key and memory.
+    pub async fn audit(&self) -> Result<Report, StoreError> {
+        let options = &self.inner.shared.options;
+        audit::verify(self.store(), options.seal_key.clone(), options.seal_memory.as_deref()).await
     }
 
     pub fn ready(&self) -> Result<(), NotReady> {

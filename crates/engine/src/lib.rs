@@ -11,6 +11,7 @@
 //!
 //! Elsewhere: every rule (`baton-core`), committing (`baton-store`).
 
+pub mod audit;
 mod beater;
 pub mod builtin;
 mod clock;
@@ -23,6 +24,7 @@ mod pool;
 mod purger;
 mod recovery;
 pub mod registry;
+pub mod seal_memory;
 mod sealer;
 mod sweeper;
 mod timers;

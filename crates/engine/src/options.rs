@@ -2,6 +2,7 @@
 
 use baton_core::WorkerId;
 use baton_core::seal;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub struct Options {
     pub slots: usize,
     /// Seals the history when given.
     pub seal_key: Option<seal::Key>,
+    /// Remembers the last seals outside the database: see [`crate::seal_memory`].
+    pub seal_memory: Option<PathBuf>,
     /// Between two heartbeats; leases last three times as long.
     pub beat_every: Duration,
     /// The pool looks for work this often even if nobody wakes it.
@@ -28,6 +31,7 @@ impl Options {
             node,
             slots: 2,
             seal_key: None,
+            seal_memory: None,
             beat_every: Duration::from_secs(10),
             poll_every: Duration::from_secs(1),
             sweep_every: Duration::from_secs(1),

@@ -1,10 +1,12 @@
 //! Closing ranges of the history under a key that the database does not hold.
 
 use crate::engine::Shared;
+use crate::seal_memory;
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::seal::{Close, Key, Seal, SealHead};
 use baton_store::{CommitError, StoreError};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Events under one seal.
@@ -46,6 +48,13 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
         Some(last) => last.head(),
         None => SealHead::NONE,
     };
+    if let Some(path) = &shared.options.seal_memory
+        && let Some(remembered) = remembered(path, org)
+        && (remembered.n > last.n || remembered.n == last.n && remembered.mac != last.mac)
+    {
+        tracing::error!(%org, remembered = remembered.n, found = last.n, "seals are gone; run baton audit. Nothing is sealed");
+        return Ok(false);
+    }
     let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.now(), key);
     match shared.store.commit(Close { seal: seal.clone() }, Actor::Engine).await {
         Ok(()) => {
@@ -55,10 +64,33 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
                 %org, n = seal.n, from = seal.from_pos, to = seal.to_pos, count, root = %seal.root, mac = %seal.mac,
                 "history sealed"
             );
+            remember(shared, org, seal.head());
             Ok(usize::try_from(count) == Ok(RANGE_MAX))
         }
         // Another node sealed first; its seal is as good as ours.
         Err(CommitError::Refused(_) | CommitError::KeyReused) => Ok(false),
         Err(CommitError::Store(e)) => Err(e),
+    }
+}
+
+fn remembered(path: &Path, org: &OrgId) -> Option<SealHead> {
+    match seal_memory::load(path) {
+        Ok(heads) => heads.get(org).copied(),
+        Err(e) => {
+            tracing::error!(%e, "the memory of seals cannot be read");
+            None
+        }
+    }
+}
+
+/// Only after the commit: a memory ahead of the database would cry wolf after a crash.
+fn remember(shared: &Shared, org: &OrgId, head: SealHead) {
+    let Some(path) = &shared.options.seal_memory else { return };
+    let saved = seal_memory::load(path).and_then(|mut heads| {
+        heads.insert(org.clone(), head);
+        seal_memory::save(path, &heads)
+    });
+    if let Err(e) = saved {
+        tracing::error!(%e, "the memory of seals cannot be written");
     }
 }

@@ -48,6 +48,7 @@ on_both! {
     a_deadline_ends_a_waiting_job
     a_changed_definition_under_an_old_version_is_refused
     stopping_seals_the_history
+    cutting_off_the_tail_with_its_seals_is_noticed
 }
 
 async fn check<F: Future<Output = Result<()>>>(place: Place, test: fn(Lab) -> F) {
@@ -333,6 +334,35 @@ async fn a_changed_definition_under_an_old_version_is_refused(lab: Lab) -> Resul
     let node = lab.node_named("node_b").await?;
     let refused = Engine::start(node.store.clone(), registry, options(&node)).await;
     ensure!(matches!(refused, Err(StartError::Definition(_))), "it started");
+    Ok(())
+}
+
+async fn cutting_off_the_tail_with_its_seals_is_noticed(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let mut settings = options(&node);
+    let key = seal::Key::new([9; 32]);
+    let memory = lab.dir().join("seal.heads");
+    settings.seal_key = Some(key.clone());
+    settings.seal_memory = Some(memory.clone());
+    let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
+    let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
+    until(engine.store(), id, is(Face::Completed)).await?;
+    engine.stop(Duration::from_secs(5)).await;
+    let store = lab.node().await?.store;
+    let report = baton_engine::audit::verify(&store, Some(key.clone()), Some(&memory)).await?;
+    ensure!(report.is_clean(), "{:?}", report.violations);
+    // Everything that org ever did, gone without a trace inside the database.
+    let triggers = match lab.place {
+        Place::Postgres => "ALTER TABLE event DISABLE TRIGGER ALL; ALTER TABLE seal DISABLE TRIGGER ALL",
+        _ => "DROP TRIGGER event_is_never_removed; DROP TRIGGER seal_is_never_removed",
+    };
+    store.raw(triggers).await?;
+    for table in ["event", "seal", "job"] {
+        store.raw(&format!("DELETE FROM {table} WHERE org = 'default'")).await?;
+    }
+    ensure!(store.audit(Some(key.clone())).await?.is_clean(), "from inside nothing is wrong");
+    let report = baton_engine::audit::verify(&store, Some(key), Some(&memory)).await?;
+    ensure!(report.violations.iter().any(|v| v.code == "seal_missing"), "{report:?}");
     Ok(())
 }
 

@@ -32,7 +32,7 @@ mod store;
 pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
-pub use open::{Backend, Corrupt, OpenOptions};
+pub use open::{Backend, Corrupt, OpenOptions, SEAL_HEADS};
 pub use ports::{Clock, Entropy};
 pub use records::{Depth, EventRow, Filter, JobRecord, ListJobs, Page};
 #[cfg(feature = "faults")]

@@ -5,6 +5,9 @@ use baton_core::definition::Definitions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// What is remembered of the seals outside the database, in the data directory.
+pub const SEAL_HEADS: &str = "seal.heads";
+
 #[derive(Clone)]
 pub enum Backend {
     /// `baton.db` in the data directory.

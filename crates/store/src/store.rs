@@ -209,6 +209,10 @@ impl Store {
         each!(self, db => db.unsealed(org, limit).await)
     }
 
+    pub async fn seal(&self, org: &OrgId, n: i64) -> Result<Option<Seal>, StoreError> {
+        each!(self, db => db.seal(org, n).await)
+    }
+
     /// Verifies the whole history in one snapshot.
     pub async fn audit(&self, key: Option<seal::Key>) -> Result<Report, StoreError> {
         each!(self, db => db.audit(key).await)

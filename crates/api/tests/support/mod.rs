@@ -79,11 +79,11 @@ impl Server {
         let store = Store::open(options).await.unwrap();
         let key = node::load_seal_key(dir.path()).unwrap();
         let mut options = Options::new(node::load_node(dir.path()).unwrap());
-        options.seal_key = Some(key.clone());
+        options.seal_key = Some(key);
         let engine = Engine::start(store, registry, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = App::new(engine.clone(), Some(key), &*entropy);
+        let app = App::new(engine.clone(), &*entropy);
         let (tell, told) = oneshot::channel();
         let serving = tokio::spawn(baton_api::serve(listener, app, async {
             let _ = told.await;

@@ -69,9 +69,11 @@ pub async fn a_closed_store_says_so(lab: Lab) -> Result<()> {
 pub async fn whoever_is_promised_something_while_the_store_closes_has_it(lab: Lab) -> Result<()> {
     let mut promised = Vec::new();
     let mut turned_away = 0;
-    for _ in 0..5 {
+    // In small groups, others are still at work when it is the turn of the closing.
+    for group_max in [512, 1, 2, 1, 8] {
         let node = lab.node().await?;
-        let many = join_all((0..100).map(|_| node.store.commit(echo(), Actor::Api)));
+        node.script.group_max(group_max);
+        let many = join_all((0..50).map(|_| node.store.commit(echo(), Actor::Api)));
         let more = async {
             node.store.close().await;
             join_all((0..10).map(|_| node.store.commit(echo(), Actor::Api))).await
@@ -85,7 +87,7 @@ pub async fn whoever_is_promised_something_while_the_store_closes_has_it(lab: La
             }
         }
     }
-    ensure!(promised.len() + turned_away == 550 && turned_away >= 50);
+    ensure!(promised.len() + turned_away == 300 && turned_away >= 50);
     let node = lab.node().await?;
     exactly(&node.store, "p1", promised).await
 }

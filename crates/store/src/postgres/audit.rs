@@ -1,10 +1,9 @@
 //! Verifying the whole history, in one snapshot, page by page.
 
-use super::rows::{self, garbled, get, parsed};
+use super::rows::{self, get, parsed};
 use super::{Db, link};
 use crate::error::StoreError;
-use baton_core::audit::{Chains, Report, Seals};
-use baton_core::canon::Digest;
+use baton_core::audit::{Chains, Claimed, Report, Seals};
 use baton_core::seal::{Key, Root};
 use baton_core::{JobId, OrgId};
 use tokio_postgres::{IsolationLevel, Row, Transaction};
@@ -45,7 +44,7 @@ async fn ask(
 
 async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash) \
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END \
          FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject \
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
@@ -61,13 +60,13 @@ async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) ->
             let (_, event) = rows::event(row)?;
             let claimed = match get::<Option<i64>>(row, rows::EVENT_LEN)? {
                 Some(n) => {
-                    let hash = get::<&[u8]>(row, rows::EVENT_LEN + 1)?;
-                    Some((n, Digest::from_slice(hash).ok_or_else(|| garbled("not a digest"))?))
+                    let hash = rows::digest(row, rows::EVENT_LEN + 1)?;
+                    Some(Claimed { n, hash, state: get(row, rows::EVENT_LEN + 2)? })
                 }
                 None => None,
             };
             after = (event.org.to_string(), event.subject, event.n);
-            chains.event(report, &event, claimed);
+            chains.event(report, &event, claimed, get(row, rows::EVENT_LEN + 3)?);
         }
         if i64::try_from(found.len()) != Ok(PAGE) {
             chains.finish(report);

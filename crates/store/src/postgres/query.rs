@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
-use baton_core::seal::Root;
+use baton_core::seal::{Root, Seal};
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use tokio_postgres::Row;
@@ -134,6 +134,11 @@ impl Db {
                    SELECT (SELECT e.org FROM event e WHERE e.org > o.org ORDER BY e.org LIMIT 1) FROM o WHERE o.org IS NOT NULL) \
                    SELECT org FROM o WHERE org IS NOT NULL";
         self.ask(sql, &[]).await?.iter().map(|row| parsed(row, 0)).collect()
+    }
+
+    pub(crate) async fn seal(&self, org: &OrgId, n: i64) -> Result<Option<Seal>, StoreError> {
+        let sql = format!("SELECT {} FROM seal s WHERE s.org = $1 AND s.n = $2", rows::SEAL);
+        self.ask(&sql, &[&org.as_str(), &n]).await?.first().map(rows::seal).transpose()
     }
 
     pub(crate) async fn unsealed(&self, org: &OrgId, wanted: usize) -> Result<Unsealed, StoreError> {

@@ -2,14 +2,14 @@
 
 use super::{Db, rows as row, store_error};
 use crate::error::StoreError;
-use baton_core::audit::{Chains, Report, Seals};
+use baton_core::audit::{Chains, Claimed, Report, Seals};
 use baton_core::seal::{Key, Root};
 use baton_core::{JobId, OrgId};
 use rusqlite::{Connection, Transaction};
 
 impl Db {
     pub(crate) async fn audit(&self, key: Option<Key>) -> Result<Report, StoreError> {
-        self.read(move |conn| {
+        self.read_apart(move |conn| {
             let snapshot = conn.transaction().map_err(store_error)?;
             audit(&snapshot, key.as_ref()).map_err(store_error)
         })
@@ -49,7 +49,7 @@ fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 
 fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     let mut all = conn.prepare_cached(&format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash)
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END
          FROM event e
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
@@ -62,10 +62,14 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     while let Some(row) = found.next()? {
         let (_, event) = row::event(row)?;
         let claimed = match row.get::<_, Option<i64>>(row::EVENT_LEN)? {
-            Some(n) => Some((n, row::digest(row, row::EVENT_LEN + 1)?)),
+            Some(n) => {
+                let hash = row::digest(row, row::EVENT_LEN + 1)?;
+                Some(Claimed { n, hash, state: row.get(row::EVENT_LEN + 2)? })
+            }
             None => None,
         };
-        chains.event(report, &event, claimed);
+        let body: Option<String> = row.get(row::EVENT_LEN + 3)?;
+        chains.event(report, &event, claimed, body.as_deref());
     }
     chains.finish(report);
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::{connect, migrations};
 use crate::error::OpenError;
-use crate::open::Corrupt;
+use crate::open::{Corrupt, SEAL_HEADS};
 use rusqlite::{Connection, ErrorCode};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -120,10 +120,12 @@ fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
     for aside in (1..=QUARANTINES_MAX).map(|n| aside(dir, n)) {
         match fs::create_dir(&aside) {
             Ok(()) => {
-                for suffix in ["", "-wal", "-shm"] {
-                    let mut from = path.as_os_str().to_owned();
-                    from.push(suffix);
-                    let from = PathBuf::from(from);
+                let companions = ["", "-wal", "-shm"].map(|suffix| {
+                    let mut name = path.as_os_str().to_owned();
+                    name.push(suffix);
+                    PathBuf::from(name)
+                });
+                for from in companions.into_iter().chain([dir.join(SEAL_HEADS)]) {
                     if let (true, Some(name)) = (from.exists(), from.file_name()) {
                         fs::rename(&from, aside.join(name)).map_err(unusable)?;
                     }

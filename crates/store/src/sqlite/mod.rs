@@ -82,6 +82,22 @@ impl Db {
         }
     }
 
+    /// For what takes long: on a thread and a connection of its own, so that it keeps no reader
+    /// from the others, and given up when nobody waits for it any more.
+    pub(crate) async fn read_apart<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.reading {
+            Reading::Threads(readers) => {
+                readers.open_or_closed()?;
+                readers::apart(&self.options.data_dir.join(FILE), f).await
+            }
+            #[cfg(feature = "faults")]
+            Reading::Inline(disk) => disk.with(|inner| f(&mut inner.conn)),
+        }
+    }
+
     pub(crate) async fn now(&self) -> Result<Micros, StoreError> {
         Ok(self.clock_now())
     }

@@ -107,6 +107,16 @@ impl Db {
         self.read(|conn| orgs(conn).map_err(store_error)).await
     }
 
+    pub(crate) async fn seal(&self, org: &OrgId, n: i64) -> Result<Option<Seal>, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            conn.prepare_cached(&format!("SELECT {} FROM seal s WHERE s.org = ?1 AND s.n = ?2", rows::SEAL))
+                .and_then(|mut one| one.query_row((org.as_str(), n), rows::seal).optional())
+                .map_err(store_error)
+        })
+        .await
+    }
+
     pub(crate) async fn unsealed(&self, org: &OrgId, limit: usize) -> Result<Unsealed, StoreError> {
         let org = org.clone();
         self.read(move |conn| {

@@ -1,7 +1,7 @@
 //! Readers: a few threads with connections of their own, so that reading never waits for the
 //! writer nor blocks the runtime.
 
-use super::connect;
+use super::{connect, store_error};
 use crate::error::StoreError;
 use rusqlite::Connection;
 use std::path::Path;
@@ -56,6 +56,11 @@ impl Readers {
         }
     }
 
+    pub fn open_or_closed(&self) -> Result<(), StoreError> {
+        let open = self.ask.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if open { Ok(()) } else { Err(StoreError::Closed) }
+    }
+
     /// What was asked is answered; nothing more is.
     pub fn close(&self) {
         self.ask.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -70,4 +75,33 @@ fn serve(conn: &mut Connection, asked: &Mutex<Receiver<Question>>) {
         // A question that panics answers nobody; the thread and its connection go on.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| question(conn)));
     }
+}
+
+/// Ends the query when nobody waits for its answer any more.
+struct Interrupt(rusqlite::InterruptHandle);
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
+/// One long question on a thread of its own.
+pub(super) async fn apart<T: Send + 'static>(
+    path: &Path,
+    f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let mut conn = connect(path).map_err(store_error)?;
+    conn.pragma_update(None, "query_only", true).map_err(store_error)?;
+    let interrupt = Interrupt(conn.get_interrupt_handle());
+    let (reply, heard) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("sqlite-read-apart".to_owned())
+        .spawn(move || {
+            let _ = reply.send(f(&mut conn));
+        })
+        .map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    let answer = heard.await.map_err(|_| StoreError::Closed)?;
+    drop(interrupt);
+    answer
 }
