@@ -353,8 +353,12 @@ async fn cutting_off_the_tail_with_its_seals_is_noticed(lab: Lab) -> Result<()> 
     ensure!(report.is_clean(), "{:?}", report.violations);
     // Everything that org ever did, gone without a trace inside the database.
     let triggers = match lab.place {
-        Place::Postgres => "ALTER TABLE event DISABLE TRIGGER ALL; ALTER TABLE seal DISABLE TRIGGER ALL",
-        _ => "DROP TRIGGER event_is_never_removed; DROP TRIGGER seal_is_never_removed",
+        Place::Postgres => {
+            "ALTER TABLE event DISABLE TRIGGER ALL; ALTER TABLE seal DISABLE TRIGGER ALL; ALTER TABLE job DISABLE TRIGGER ALL"
+        }
+        _ => {
+            "DROP TRIGGER event_is_never_removed; DROP TRIGGER seal_is_never_removed; DROP TRIGGER job_end_is_never_removed"
+        }
     };
     store.raw(triggers).await?;
     for table in ["event", "seal", "job"] {
