@@ -34,6 +34,9 @@ const POINTS_MAX: u64 = 500;
 /// A scenario that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Between a store that turns somebody away and the news that it has crashed.
+const LAST_BREATH: Duration = Duration::from_secs(2);
+
 const PROJECT: &str = "crash";
 const NODE: &str = "node_a";
 
@@ -107,7 +110,12 @@ fn life(lab: &Lab, script: &Arc<Script>, memory: &mut Memory) -> Result<Life> {
             biased;
             () = script.crash() => Ok(Life::Crashed),
             ended = tokio::time::timeout(PATIENCE, scenario(lab, store, memory)) => match ended {
-                Ok(result) => result.map(|()| Life::Finished),
+                Ok(Ok(())) => Ok(Life::Finished),
+                // A dying store may turn somebody away a moment before it is seen to be dead.
+                Ok(Err(e)) => match tokio::time::timeout(LAST_BREATH, script.crash()).await {
+                    Ok(()) => Ok(Life::Crashed),
+                    Err(_) => Err(e),
+                },
                 Err(_) => bail!("the scenario hangs"),
             },
         }

@@ -128,7 +128,9 @@ pub async fn a_history_rewritten_with_all_its_hashes_is_found(lab: Lab) -> Resul
     let mut prev = Digest::ZERO;
     let mut sql = String::new();
     for row in &rows {
-        let mut forged = Recorded { data: Json::of(&json!({ "forged": true })), ..row.event.clone() };
+        let mut data = row.event.data.value();
+        data["attempt"] = json!(9);
+        let mut forged = Recorded { data: Json::of(&data), ..row.event.clone() };
         forged.hash = forged.hash_after(prev);
         prev = forged.hash;
         sql += &format!(

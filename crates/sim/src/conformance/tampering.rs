@@ -129,7 +129,7 @@ pub async fn the_database_itself_refuses_states_that_cannot_be(lab: Lab) -> Resu
 pub async fn every_kind_of_tampering_with_a_job_is_named(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
     disarm(&lab, &node).await?;
-    let tampering: [(&str, &[&str]); 11] = [
+    let tampering: [(&str, &[&str]); 15] = [
         ("UPDATE event SET data = '{}' WHERE subject = ID AND n = 2", &["chain_broken"]),
         ("UPDATE event SET kind = 'job.failed' WHERE subject = ID AND n = 3", &["chain_broken"]),
         ("UPDATE event SET actor = 'somebody' WHERE subject = ID AND n = 1", &["chain_broken"]),
@@ -143,6 +143,10 @@ pub async fn every_kind_of_tampering_with_a_job_is_named(lab: Lab) -> Result<()>
         ("DELETE FROM event WHERE subject = ID AND n = 3", &["head_mismatch"]),
         ("DELETE FROM event WHERE subject = ID", &["no_history"]),
         ("UPDATE job SET head_n = 2 WHERE id = ID", &["head_mismatch"]),
+        ("UPDATE job SET state = 'cancelled', result = NULL WHERE id = ID", &["state_mismatch"]),
+        ("UPDATE job SET payload = '{}' WHERE id = ID", &["body_changed"]),
+        ("UPDATE job SET result = '{}' WHERE id = ID", &["body_changed"]),
+        ("UPDATE job SET payload = '{}', result = '{}' WHERE id = ID", &["body_changed", "body_changed"]),
         ("DELETE FROM job WHERE id = ID", &["orphan_chain"]),
     ];
     let mut tampered = 0;
