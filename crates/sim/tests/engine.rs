@@ -8,7 +8,7 @@ use baton_core::definition::JobType;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::state::Face;
 use baton_core::job::{Pause, Status};
-use baton_core::time::Span;
+use baton_core::time::{Micros, Span};
 use baton_core::{JobId, Json, OrgId, seal};
 use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
 use baton_sim::lab::{Lab, Node, Place, echo, name};
@@ -97,6 +97,12 @@ async fn until(store: &Store, id: JobId, enough: impl Fn(&JobRecord) -> bool) ->
 
 fn is(face: Face) -> impl Fn(&JobRecord) -> bool {
     move |record| record.job.status.face() == face
+}
+
+/// The lease was prolonged after the clock had been advanced by this much. A beat that was under
+/// way at that moment prolongs it too, but only by what has passed on its own clock.
+fn beaten_since(before: Micros, advanced: Span) -> impl Fn(&JobRecord) -> bool {
+    move |record| record.job.status.lease().is_some_and(|lease| lease.until >= before.plus(advanced))
 }
 
 async fn clean(store: &Store) -> Result<()> {
@@ -199,7 +205,7 @@ async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) ->
     for _ in 0..3 {
         let before = record(&store, id).await?.job.status.lease().context("leased")?.until;
         lab.advance(Span::secs(20));
-        until(&store, id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+        until(&store, id, beaten_since(before, Span::secs(20))).await?;
     }
     // A jump of the clock alone costs nothing: the node knows that its own worker lives. Another
     // node does not, and takes the job if it looks before the next beat; go on until it does.
@@ -234,7 +240,7 @@ async fn a_jumping_clock_takes_nothing_from_a_living_worker(lab: Lab) -> Result<
     for _ in 0..3 {
         let before = record(engine.store(), id).await?.job.status.lease().context("leased")?.until;
         lab.advance(Span::secs(3_600));
-        until(engine.store(), id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+        until(engine.store(), id, beaten_since(before, Span::secs(3_600))).await?;
     }
     stage.let_go.notify_one();
     let done = until(engine.store(), id, is(Face::Completed)).await?;
@@ -253,7 +259,7 @@ async fn what_is_drained_is_still_beaten_for(lab: Lab) -> Result<()> {
     for _ in 0..3 {
         let before = record(second.store(), id).await?.job.status.lease().context("leased")?.until;
         lab.advance(Span::secs(20));
-        until(second.store(), id, |r| r.job.status.lease().is_some_and(|l| l.until > before)).await?;
+        until(second.store(), id, beaten_since(before, Span::secs(20))).await?;
     }
     stage.let_go.notify_one();
     first.stop(Duration::from_secs(30)).await;
@@ -269,6 +275,7 @@ async fn a_dead_nodes_job_is_taken_over_by_another(lab: Lab) -> Result<()> {
     let id = enqueue_long(first.store()).await?;
     ensure!(stage.began.recv().await == Some(1));
     drop(first);
+    stage.stopped.recv().await.context("its handler went with it")?;
     let second = start(&lab, "node_b", stage.registry.clone()).await?;
     lab.advance(Span::secs(31));
     ensure!(stage.began.recv().await == Some(2), "taken over");
@@ -286,6 +293,7 @@ async fn a_node_that_comes_back_takes_back_its_own(lab: Lab) -> Result<()> {
     ensure!(stage.began.recv().await == Some(1));
     first.store().close().await;
     drop(first);
+    stage.stopped.recv().await.context("its handler went with it")?;
     let again = start(&lab, "node_a", stage.registry.clone()).await?;
     ensure!(stage.began.recv().await == Some(2), "at once, without waiting for the lease");
     stage.let_go.notify_one();

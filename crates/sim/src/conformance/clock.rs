@@ -52,6 +52,9 @@ pub async fn what_was_due_stays_due_when_the_clock_jumps_back(lab: Lab) -> Resul
     let wake = Wake { org: woken.org.clone(), job: woken.id };
     ensure!(node.store.commit(wake, Actor::Api).await? == Woken::Due);
     lab.advance(BACK);
+    // Being touched does not take it from the queue either.
+    let wake = Wake { org: queued.org.clone(), job: queued.id };
+    ensure!(node.store.commit(wake, Actor::Api).await? == Woken::Noted);
     let young = enqueue(&node).await?;
     // One at a time: those that were due before must not stand in the way of those that are now.
     for expected in [queued, retried, woken, young] {

@@ -73,7 +73,9 @@ statements! {
         SELECT nextval('job_order'), k.* FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], \
         $7::smallint[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::int[], $14::int[], \
         $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[]) k";
-    update_live = "WITH u AS (UPDATE live SET phase = k.phase, state = k.state, pause = k.pause, due_at = k.due_at, \
+    /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
+    update_live = "WITH u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
+        ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
         worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
         started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at \
         FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \

@@ -101,10 +101,12 @@ fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite:
     Ok(())
 }
 
+/// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
 fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<usize> {
     let lease = job.status.lease();
     conn.prepare_cached(
-        "UPDATE live SET phase = ?3, state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, \
+        "UPDATE live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, state = ?4, pause = ?5, \
+         due_at = ?6, worker = ?7, lease_until = ?8, \
          attempts = ?9, token = ?10, wakes = ?11, started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15 \
          WHERE org = ?1 AND id = ?2",
     )?
