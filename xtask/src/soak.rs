@@ -38,8 +38,7 @@ fn run_stages(stages: &mut Stages, options: &SoakOptions, install: bool) -> Resu
         let mut nextest = cargo(["nextest", "run", "--workspace", "--locked"]);
         nextest
             .args(["--profile", "soak", "-E", "test(kill)", "--no-capture"])
-            .env("BATON_KILLS", options.kills.to_string())
-            .env("BATON_CRASH_FULL", "1");
+            .env("BATON_KILLS", options.kills.to_string());
         run_program(database.pass_to(&mut nextest), deadline, guard)
     })
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 pub async fn list(State(app): State<App>, params: Params) -> Result<Json<EventList>, Fault> {
     params.allow(&["after", "limit", "wait_ms"])?;
-    let after = after(&app, params.one("after")?)?;
+    let after = after(&app, params.one("after")?).await?;
     let limit = params.number("limit", 1..=limit::EVENTS, limit::EVENTS_DEFAULT)?;
     let wait_ms = params.number("wait_ms", 0..=limit::WAIT_MS, 0)?;
     let deadline = Instant::now() + Duration::from_millis(wait_ms);
@@ -40,12 +40,18 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Json<EventLi
     }
 }
 
-fn after(app: &App, text: Option<&str>) -> Result<Cursor, Fault> {
-    match text {
-        None => Ok(Cursor::START),
-        Some(TAIL) => Ok(app.store().tail()?),
+async fn after(app: &App, text: Option<&str>) -> Result<Cursor, Fault> {
+    let cursor: Cursor = match text {
+        None => return Ok(Cursor::START),
+        Some(TAIL) => return Ok(app.store().tail()?),
         Some(text) => text.parse().map_err(|error: baton_store::BadCursor| {
             Fault::new("invalid_cursor", format!("after: {error}; use {TAIL}, or a cursor as it was handed out"))
-        }),
+        })?,
+    };
+    if !wait::read(app.store().reaches(cursor)).await? {
+        let detail =
+            "after: the history has not come that far; was it another database, or has a backup been restored?";
+        return Err(Fault::new("invalid_cursor", detail));
     }
+    Ok(cursor)
 }

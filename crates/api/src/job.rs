@@ -23,7 +23,13 @@ use baton_store::{Filter, JobRecord, ListJobs};
 use baton_wire::{Job, JobList, Left, NewJob, limit};
 use serde_json::Value;
 
-pub async fn enqueue(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, Fault> {
+pub async fn enqueue(
+    State(app): State<App>,
+    params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Fault> {
+    params.allow(&[])?;
     let new: NewJob = body.parse()?;
     let keyed = match idempotency::key(&headers)? {
         None => None,
@@ -65,10 +71,12 @@ pub async fn enqueue(State(app): State<App>, headers: HeaderMap, body: Body) -> 
 pub async fn wake(
     State(app): State<App>,
     id: Result<Path<String>, PathRejection>,
+    params: Params,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Fault> {
+    params.allow(&[])?;
     let id = job_id(id)?;
     body.expect_nothing()?;
     let asked = Asked { scope: "POST /api/v1/jobs/{jobId}/wake", path: uri.path(), body: &Json::stored("{}") };
@@ -108,12 +116,11 @@ pub async fn list(
         filter: Filter { states: states(&params)? },
         before: params.one("cursor")?.map(cursor_from).transpose()?,
         limit: params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?,
+        bytes: limits::PAGE_BYTES,
     };
     let page = wait::read(app.store().jobs(ask)).await?;
-    let fits = fitting(&page.items);
-    let next = if fits < page.items.len() { page.items[..fits].last().map(|record| record.job.id) } else { page.next };
-    let jobs = page.items[..fits].iter().map(show).collect();
-    Ok(Answer(JobList { jobs, next_cursor: next.map(cursor_to) }))
+    let jobs = page.items.iter().map(show).collect();
+    Ok(Answer(JobList { jobs, next_cursor: page.next.map(cursor_to) }))
 }
 
 fn states(params: &Params) -> Result<Vec<Face>, Fault> {
@@ -126,16 +133,6 @@ fn states(params: &Params) -> Result<Vec<Face>, Fault> {
         }
     }
     Ok(states)
-}
-
-/// How many jobs of a page fit into one answer: at least one.
-fn fitting(records: &[JobRecord]) -> usize {
-    let mut bytes = 0;
-    let fits = records.iter().take_while(|record| {
-        bytes += record.cold.payload.len() + record.result.as_ref().map_or(0, Json::len);
-        bytes <= limits::PAGE_BYTES
-    });
-    fits.count().max(1).min(records.len())
 }
 
 /// An id that nobody could have been given names no job.

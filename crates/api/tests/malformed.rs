@@ -5,8 +5,9 @@
 mod support;
 
 use baton_core::rng::Rng;
+use baton_sim::seed::seed;
 use serde_json::{Value, json};
-use support::{Ask, JSON, Server, seed};
+use support::{Ask, JSON, Server};
 
 /// Requests of each kind.
 const ROUNDS: usize = 120;

@@ -4,12 +4,18 @@ use crate::moment;
 use baton_core::time::Span;
 use baton_core::{JobId, ProjectId, TypeName};
 use baton_wire::{Time, limit};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:22866";
 pub const DEFAULT_DATA_DIR: &str = ".baton";
-const DEFAULT_SERVER: &str = "http://127.0.0.1:22866";
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:22866";
+
+/// Empty passes here and means "not given" later: many tools leave a variable out that way.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
 
 #[derive(Parser)]
 #[command(name = "baton", version, about = "Runs fleets of AI agents durably", max_term_width = 100)]
@@ -67,13 +73,13 @@ impl Command {
 #[derive(Args, Clone, Default)]
 pub struct StoreArgs {
     /// Where data and the node's own files are [default: ./.baton]
-    #[arg(long, env = "BATON_DATA_DIR", value_name = "DIR")]
+    #[arg(long, env = "BATON_DATA_DIR", value_name = "DIR", value_parser = path())]
     pub data_dir: Option<PathBuf>,
     /// A postgres:// URL; without one the embedded database in the data directory is used
     #[arg(long, env = "BATON_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database: Option<String>,
     /// A TOML file with: listen, data_dir, database, log, log_filter, slots, seal_key_file
-    #[arg(long, env = "BATON_CONFIG", value_name = "FILE")]
+    #[arg(long, env = "BATON_CONFIG", value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
 }
 
@@ -91,7 +97,7 @@ pub struct SettingsArgs {
     /// What is logged, such as info or baton_engine=debug [default: warn for up, info for serve]
     #[arg(long, env = "BATON_LOG", value_name = "FILTER")]
     pub log_filter: Option<String>,
-    /// Jobs that run at once in this process
+    /// Jobs that run at once in this process, 1 to 1024 [default: 2]
     #[arg(long, env = "ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", value_name = "N")]
     pub slots: Option<usize>,
 }
@@ -134,9 +140,9 @@ pub struct ServeArgs {
 
 #[derive(Args, Clone)]
 pub struct ClientArgs {
-    /// The server to talk to
-    #[arg(long, env = "BATON_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
-    pub server: String,
+    /// The server to talk to [default: http://127.0.0.1:22866]
+    #[arg(long, env = "BATON_SERVER", value_name = "URL")]
+    pub server: Option<String>,
     /// Print JSON, for programs; errors too, to standard error
     #[arg(long)]
     pub json: bool,

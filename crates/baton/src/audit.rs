@@ -4,11 +4,11 @@ use crate::args::AuditArgs;
 use crate::client::{self, Client};
 use crate::config::{self, StoreSettings};
 use crate::fault::Fault;
-use crate::paint::{bad, good};
+use crate::paint::{bad, good, warn};
 use crate::{address, print, server};
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
-use baton_engine::{audit, node, seal_memory};
+use baton_engine::{audit, node};
 use baton_store::{Corrupt, OpenError};
 use baton_wire::Audit;
 use comfy_table::{Cell, Color, Row};
@@ -49,7 +49,7 @@ async fn offline(settings: &StoreSettings) -> Result<Audit, Fault> {
         let where_to = address::read(dir).map(|address| format!(" --server http://{address}")).unwrap_or_default();
         if running { fault.hint(format!("a server is running: ask it with `baton audit{where_to}`")) } else { fault }
     })?;
-    let memory = dir.join(seal_memory::FILE);
+    let memory = settings.seal_memory();
     let report = audit::verify(&store, key(settings)?, Some(&memory)).await;
     store.close().await;
     let report = report.map_err(|error| {
@@ -72,7 +72,12 @@ fn key(settings: &StoreSettings) -> Result<Option<Key>, Fault> {
 
 fn say(audit: &Audit) -> Result<(), Fault> {
     let mut out = print::out();
-    let verdict = if audit.clean { good("the history is as it was written") } else { bad("the history was changed") };
+    let unsealed = audit.seals - audit.macs_checked.min(audit.seals);
+    let verdict = match audit.clean {
+        false => bad("the history was changed"),
+        true if unsealed > 0 => warn("every chain is whole, but without its key no seal can be verified"),
+        true => good("the history is as it was written"),
+    };
     writeln!(out, "{verdict}")?;
     writeln!(
         out,

@@ -3,7 +3,7 @@
 //! Every request may be repeated: those that change something carry an idempotency key, so an
 //! answer that got lost is asked for again instead of being feared.
 
-use crate::args::ClientArgs;
+use crate::args::{ClientArgs, DEFAULT_SERVER};
 use crate::fault::Fault;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
@@ -43,9 +43,10 @@ pub fn fresh_key() -> String {
 
 impl Client {
     pub fn new(args: &ClientArgs) -> Result<Self, Fault> {
-        let server = Url::parse(&args.server).ok().filter(|url| url.scheme() == "http" && url.has_host());
-        let server = server.ok_or_else(|| {
-            Fault::usage(format!("--server: {:?} is not the address of a server", args.server))
+        let text = args.server.as_deref().filter(|text| !text.is_empty()).unwrap_or(DEFAULT_SERVER);
+        let plain = |url: &Url| url.scheme() == "http" && url.has_host() && url.path() == "/";
+        let server = Url::parse(text).ok().filter(plain).ok_or_else(|| {
+            Fault::usage(format!("--server: {text:?} is not the address of a server"))
                 .hint("it looks like http://127.0.0.1:22866")
         })?;
         // A proxy has nothing to do with a server on this machine.
@@ -60,11 +61,11 @@ impl Client {
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Fault> {
-        self.ask(|| self.request(Method::GET, path).query(query)).await
+        Ok(self.ask(|| self.request(Method::GET, path).query(query)).await?.value)
     }
 
     /// The key makes it safe to send this more than once.
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, key: &str) -> Result<T, Fault> {
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, key: &str) -> Result<Said<T>, Fault> {
         if !key.bytes().all(|b| (b' '..=b'~').contains(&b)) {
             return Err(Fault::usage("--key must be printable ASCII"));
         }
@@ -77,13 +78,16 @@ impl Client {
         self.http.request(method, url)
     }
 
-    async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<T, Fault> {
+    async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<T>, Fault> {
         let mut pause = PAUSE;
         let mut tries = 0;
         loop {
             tries += 1;
             let fault = match self.once(request()).await {
-                Ok(Answer::Said(body)) => return understand(&body),
+                Ok(Answer::Said { body, replayed }) => {
+                    // Ours was the first if an earlier try got through without our hearing of it.
+                    return Ok(Said { value: understand(&body)?, replayed: replayed && tries == 1 });
+                }
                 Ok(Answer::Refused(fault)) => return Err(fault),
                 Ok(Answer::Busy(fault)) | Err(fault) => fault,
             };
@@ -98,10 +102,11 @@ impl Client {
     async fn once(&self, request: RequestBuilder) -> Result<Answer, Fault> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
+        let replayed = response.headers().contains_key(header::IDEMPOTENCY_REPLAYED);
         // An answer that breaks off is no answer.
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if status.is_success() {
-            return Ok(Answer::Said(body.to_vec()));
+            return Ok(Answer::Said { body: body.to_vec(), replayed });
         }
         let fault = match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Fault::answered(problem),
@@ -123,8 +128,18 @@ impl Client {
     }
 }
 
+/// What the server said.
+pub struct Said<T> {
+    pub value: T,
+    /// The key was used before: nothing was done, and this is the answer of then.
+    pub replayed: bool,
+}
+
 enum Answer {
-    Said(Vec<u8>),
+    Said {
+        body: Vec<u8>,
+        replayed: bool,
+    },
     /// Asking again does not change it.
     Refused(Fault),
     /// Asking again may.

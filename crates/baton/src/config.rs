@@ -3,7 +3,7 @@
 use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
 use baton_core::seal::Key;
-use baton_store::Backend;
+use baton_store::{Backend, OpenError};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -94,6 +94,11 @@ impl StoreSettings {
     pub fn backend(&self) -> Backend {
         self.database.as_ref().map_or(Backend::Sqlite, |url| Backend::Postgres(url.reveal().to_owned()))
     }
+
+    /// The file that remembers the last seals.
+    pub fn seal_memory(&self) -> PathBuf {
+        self.data_dir.join(self.backend().seal_heads())
+    }
 }
 
 pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
@@ -122,7 +127,7 @@ fn store_of(args: &StoreArgs, file: File) -> Result<StoreSettings, Fault> {
     if let Some(url) = &database
         && !["postgres://", "postgresql://"].iter().any(|scheme| url.0.starts_with(scheme))
     {
-        return Err(invalid("the database must be a postgres:// URL".to_owned())
+        return Err(Fault::open(&OpenError::Url("it must begin with postgres://".to_owned()))
             .hint("leave it out to use the embedded database in the data directory"));
     }
     Ok(StoreSettings {
@@ -277,7 +282,7 @@ mod tests {
     fn what_cannot_be_used_is_a_matter_of_configuration() {
         let database = |url: &str| StoreArgs { database: Some(url.to_owned()), ..StoreArgs::default() };
         let fault = store(&database("mysql://x")).unwrap_err();
-        assert_eq!((code(&fault), fault.exit()), ("config_invalid", Exit::Config));
+        assert_eq!((code(&fault), fault.exit()), ("database_url", Exit::Config));
         assert!(store(&database("")).unwrap().database.is_none(), "empty means not given");
         let missing = StoreArgs { config: Some("/nowhere/baton.toml".into()), ..StoreArgs::default() };
         assert_eq!(code(&store(&missing).unwrap_err()), "config_invalid");

@@ -46,12 +46,14 @@ pub const CODES: [(&str, Exit, &str); 11] = [
 ];
 
 /// How the start of the server fails if the database cannot be opened: the store's own codes.
-pub const OPEN_CODES: [(&str, Exit); 8] = [
+pub const OPEN_CODES: [(&str, Exit); 10] = [
     ("data_dir_in_use", Exit::Failed),
     ("data_dir_unusable", Exit::Config),
     ("schema_too_new", Exit::Data),
+    ("schema_too_old", Exit::Data),
     ("schema_edited", Exit::Data),
     ("database_corrupt", Exit::Data),
+    ("database_gone", Exit::Data),
     ("no_database", Exit::Config),
     ("database_url", Exit::Config),
     ("database_unavailable", Exit::Unavailable),

@@ -1,7 +1,7 @@
 //! `baton jobs`: enqueue, get, list, wake.
 
 use crate::args::{EnqueueArgs, GetArgs, JobsArgs, JobsCommand, ListArgs, PriorityArg, WakeArgs};
-use crate::client::{Client, fresh_key};
+use crate::client::{Client, Said, fresh_key};
 use crate::fault::Fault;
 use crate::paint::dim;
 use crate::print;
@@ -42,7 +42,13 @@ async fn enqueue(args: EnqueueArgs) -> Result<(), Fault> {
     let body = serde_json::to_value(&new).map_err(|error| Fault::usage(error.to_string()))?;
     let key = args.key.unwrap_or_else(fresh_key);
     let client = Client::new(&args.client)?;
-    let job: Job = client.post("/api/v1/jobs", &body, &key).await?;
+    let said: Said<Job> = client.post("/api/v1/jobs", &body, &key).await?;
+    let mut job = said.value;
+    if said.replayed {
+        // The answer of then says how the job stood then.
+        job = client.get(&job_path(job.id), &[]).await?;
+        writeln!(print::err(), "{}", dim("this key was used before: nothing was enqueued, this is the job of then"))?;
+    }
     if !args.wait {
         return if args.client.json { print::json(&job) } else { say_enqueued(&job) };
     }
@@ -123,8 +129,8 @@ async fn get(args: GetArgs) -> Result<(), Fault> {
 async fn wake(args: WakeArgs) -> Result<(), Fault> {
     let key = args.key.unwrap_or_else(fresh_key);
     let path = format!("/api/v1/jobs/{}/wake", args.id);
-    let job: Job = Client::new(&args.client)?.post(&path, &Value::Object(Object::new()), &key).await?;
-    show(&job, args.client.json)
+    let said: Said<Job> = Client::new(&args.client)?.post(&path, &Value::Object(Object::new()), &key).await?;
+    show(&said.value, args.client.json)
 }
 
 async fn list(args: ListArgs) -> Result<(), Fault> {

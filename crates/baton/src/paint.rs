@@ -25,6 +25,10 @@ pub const fn good<T>(text: T) -> Painted<T> {
     coloured(AnsiColor::Green, text)
 }
 
+pub const fn warn<T>(text: T) -> Painted<T> {
+    coloured(AnsiColor::Yellow, text)
+}
+
 pub const fn busy<T>(text: T) -> Painted<T> {
     coloured(AnsiColor::Cyan, text)
 }

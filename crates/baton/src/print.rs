@@ -5,6 +5,11 @@ use comfy_table::{Cell, ContentArrangement, Row, Table, presets};
 use serde::Serialize;
 use std::io::Write as _;
 
+/// For what is said beside the answer.
+pub fn err() -> anstream::AutoStream<std::io::StderrLock<'static>> {
+    anstream::stderr().lock()
+}
+
 pub type Out = anstream::AutoStream<std::io::StdoutLock<'static>>;
 
 pub fn out() -> Out {

@@ -7,18 +7,20 @@ use crate::{address, aside, banner, log, signals};
 use baton_api::App;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
-use baton_engine::{Engine, Options, OsEntropy, SystemClock, node, seal_memory};
+use baton_engine::{Engine, Options, OsEntropy, SystemClock, node};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// How long running jobs may go on once the process is told to stop.
 const DRAIN: Duration = Duration::from_secs(30);
+
+/// How long a server that could not start waits for its store to close.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -61,9 +63,9 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let registry = Registry::builtin();
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
-    let before = aside::list(&settings.store.data_dir);
+    let aside = aside::Before::look(&settings.store);
     let store = open(&settings.store, mode.corrupt(), &registry).await?;
-    let moved = aside::list(&settings.store.data_dir).into_iter().find(|path| !before.contains(path));
+    let moved = aside.moved(&settings.store.data_dir);
     let up = async {
         let listener = bind(settings.listen).await?;
         let seal_key = seal_key(&settings.store)?;
@@ -73,7 +75,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let (listener, engine) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
-            store.close().await;
+            let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
             return Err(fault);
         }
     };
@@ -88,13 +90,14 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         Ok(posted) => (told, Ok(posted)),
         Err(fault) => (signals::Told::already(), Err(fault)),
     };
-    let broken = AtomicBool::new(false);
+    let broken = OnceLock::new();
     let shutdown = async {
         tokio::select! {
             biased;
             () = told.stopped() => {}
             // Nothing can be committed any more, and only a restart can be trusted.
-            () = store.closed() => broken.store(true, Ordering::Relaxed),
+            () = store.closed() => drop(broken.set("the database can no longer be written to".to_owned())),
+            part = engine.broken() => drop(broken.set(format!("a part of the engine has ended: the {part}"))),
         }
         // Jobs begin to drain while the last requests are answered; the store closes after both.
         engine.begin_stopping(DRAIN);
@@ -102,8 +105,8 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     baton_api::serve(listener, app, shutdown).await;
     engine.stop(DRAIN).await;
     posted?;
-    if broken.load(Ordering::Relaxed) {
-        return Err(failed("the database can no longer be written to; see the log".to_owned()).hint("start it again"));
+    if let Some(why) = broken.into_inner() {
+        return Err(failed(format!("{why}; see the log")).hint("start it again"));
     }
     tracing::info!("stopped");
     Ok(())
@@ -145,7 +148,7 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
         .map_err(|error| failed(format!("the node's name in {}: {error}", settings.store.data_dir.display())))?;
     let mut options = Options::new(node);
     options.seal_key = Some(seal_key.clone());
-    options.seal_memory = Some(settings.store.data_dir.join(seal_memory::FILE));
+    options.seal_memory = Some(settings.store.seal_memory());
     if let Some(slots) = settings.slots {
         options.slots = slots;
     }

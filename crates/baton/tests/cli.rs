@@ -68,8 +68,11 @@ fn a_job_is_enqueued_waited_for_shown_and_listed() {
 fn the_same_key_gives_the_same_job() {
     let (server, _dir) = started();
     let args = ["jobs", "enqueue", "noop", "--project", "p", "--json", "--key", "invoice-4711"];
-    let first = server.ask(&args).ok().json();
-    assert_eq!(server.ask(&args).ok().json(), first);
+    let first = server.ask(&args).ok();
+    assert!(first.err.is_empty(), "{first:?}");
+    let again = server.ask(&args).ok();
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    assert!(again.err.contains("used before"), "{again:?}");
     let other = server.ask(&["jobs", "enqueue", "echo", "--project", "p", "--key", "invoice-4711"]);
     other.failed(1, "idempotency_key_reused");
     let mine = ["jobs", "enqueue", "noop", "--project", "p", "--json"];

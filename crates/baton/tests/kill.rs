@@ -8,12 +8,13 @@
 mod support;
 
 use baton_core::rng::Rng;
+use baton_sim::seed::seed;
 use baton_wire::{EventList, Job, JobList, JobState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use support::{PATIENCE, Schema, Server, http, run, seed};
+use support::{PATIENCE, Schema, Server, http, run};
 
 const CLIENTS: usize = 8;
 const PROJECTS: usize = 3;
@@ -29,8 +30,8 @@ fn a_kill_loses_nothing_acknowledged_and_repeats_nothing_on_sqlite() {
 #[test]
 fn a_kill_loses_nothing_acknowledged_and_repeats_nothing_on_postgresql() {
     let Some(schema) = Schema::create() else { return };
-    check(Some(&schema.url));
-    schema.drop();
+    check(Some(schema.url()));
+    schema.remove();
 }
 
 fn kills() -> u64 {

@@ -77,9 +77,9 @@ struct Chain {
 }
 
 impl Chains {
-    /// `claimed` is what the subject's row says; `None` if there is no such row. `body` is what
-    /// the event has a digest of: a payload or a result.
-    pub fn event(&mut self, report: &mut Report, row: &Recorded, claimed: Option<Claimed>, body: Option<&str>) {
+    /// `claimed` is what the subject's row says; `None` if there is no such row. `body` is the
+    /// digest of what the event has a digest of as it stands now: a payload or a result.
+    pub fn event(&mut self, report: &mut Report, row: &Recorded, claimed: Option<Claimed>, body: Option<Digest>) {
         let continues = self.open.as_ref().is_some_and(|c| c.subject == row.subject && c.org == row.org);
         if !continues {
             self.close(report);
@@ -105,7 +105,7 @@ impl Chains {
         }
         let digest = ["payload_sha256", "result_sha256"].into_iter().find_map(|field| data[field].as_str());
         if let (Some(digest), Some(body)) = (digest, body)
-            && Digest::of(&[body.as_bytes()]).to_string() != digest
+            && body.to_string() != digest
         {
             report.add("body_changed", &row.org, id, format!("what event {} is about is not what it was", row.n));
         }

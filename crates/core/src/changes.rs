@@ -18,14 +18,6 @@ impl Changes {
         Self::default()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-            && self.jobs.is_empty()
-            && self.timers.is_empty()
-            && self.definitions.is_empty()
-            && self.seals.is_empty()
-    }
-
     #[must_use]
     pub fn event(mut self, event: Event) -> Self {
         self.events.push(event);

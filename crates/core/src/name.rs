@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Says why a text is not a name of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} must be 1 to {max} characters from {allowed}")]
+#[error("{what} must be 1 to {max} characters from {allowed}, and not . or .. alone")]
 pub struct BadName {
     pub what: &'static str,
     pub max: usize,
@@ -25,7 +25,9 @@ macro_rules! name {
 
             pub fn new(text: &str) -> Result<Self, BadName> {
                 let ok: fn(u8) -> bool = $ok;
-                if text.is_empty() || text.len() > $max || !text.bytes().all(ok) {
+                // Dots alone mean a directory wherever names become paths, in URLs for instance.
+                let dots = matches!(text, "." | "..");
+                if text.is_empty() || text.len() > $max || dots || !text.bytes().all(ok) {
                     return Err(BadName { what: $what, max: $max, allowed: $allowed });
                 }
                 Ok(Self(text.into()))
@@ -123,7 +125,10 @@ mod tests {
             assert!(OrgId::new(bad).is_err(), "{bad:?}");
         }
         assert!(ProjectId::new("Web.Shop:eu-1").is_ok());
-        assert!(ProjectId::new("a/b").is_err());
+        for bad in ["a/b", ".", ".."] {
+            assert!(ProjectId::new(bad).is_err(), "{bad}");
+        }
+        assert!(ProjectId::new("...").is_ok());
         assert!(serde_json::from_str::<TypeName>("\"Echo\"").is_err());
     }
 }

@@ -9,14 +9,6 @@ use std::fmt;
 pub struct Micros(pub i64);
 
 impl Micros {
-    pub const fn from_millis(ms: i64) -> Self {
-        Self(ms.saturating_mul(1_000))
-    }
-
-    pub const fn from_secs(s: i64) -> Self {
-        Self(s.saturating_mul(1_000_000))
-    }
-
     /// Saturates instead of wrapping: a moment past the end of time is simply far away.
     #[must_use]
     pub const fn plus(self, span: Span) -> Self {
@@ -51,10 +43,6 @@ impl Span {
 
     pub const fn secs(s: i64) -> Self {
         Self(s.saturating_mul(1_000_000))
-    }
-
-    pub const fn as_millis(self) -> i64 {
-        self.0 / 1_000
     }
 
     /// For timers of the runtime, which do not know negative lengths.

@@ -11,17 +11,35 @@ use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// Between two looks for leases that no beat got through for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Ends by being aborted, after the pool has ended.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    // Side by side: a beat that hangs in a database that has gone silent must not keep us from
+    // noticing that our leases run out.
+    tokio::join!(beats(&shared), overdue(&shared));
+}
+
+async fn beats(shared: &Shared) {
     loop {
         tokio::time::sleep(shared.options.beat_every).await;
-        beat(&shared).await;
-        let overdue = shared.held.stop_overdue(Instant::now());
-        if overdue > 0 {
-            metrics::counter!("baton_leases_lost_total").increment(overdue as u64);
-            tracing::warn!(overdue, "no heartbeat got through in time; handlers are stopped");
+        beat(shared).await;
+    }
+}
+
+/// Stops handlers before somebody else can begin their jobs.
+async fn overdue(shared: &Shared) {
+    let look_every = LOOK_EVERY.min(shared.options.beat_every);
+    loop {
+        tokio::time::sleep(look_every).await;
+        let stopped = shared.held.stop_overdue(Instant::now() + look_every);
+        if stopped > 0 {
+            metrics::counter!("baton_leases_lost_total").increment(stopped as u64);
+            tracing::warn!(stopped, "no heartbeat got through in time; handlers are stopped");
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::held::Held;
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::{audit, beater, pool, purger, recovery, sealer, sweeper, timers};
-use baton_core::Micros;
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
 use baton_core::definition::RegisterError;
@@ -40,6 +39,7 @@ impl Drop for Inner {
 
 impl Inner {
     fn abort(&self) {
+        self.shared.stop_at(Instant::now());
         if let Some(pool) = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pool.abort();
         }
@@ -56,17 +56,53 @@ pub(crate) struct Shared {
     /// When set: claim nothing more; at that moment, stop what still runs.
     pub stopping: watch::Sender<Option<Instant>>,
     reachable: AtomicBool,
+    /// The part that ended though nobody told it to. Only a restart can be trusted then.
+    broken: watch::Sender<Option<&'static str>>,
+}
+
+/// Notices when a part of the engine ends, in whatever way.
+struct Watch {
+    shared: Arc<Shared>,
+    part: &'static str,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.shared.stopping.borrow().is_none() {
+            tracing::error!(part = self.part, "a part of the engine ended by itself; the engine is broken");
+            self.shared.broken.send_replace(Some(self.part));
+        }
+    }
+}
+
+fn spawn<F: Future<Output = ()> + Send + 'static>(
+    shared: &Arc<Shared>,
+    part: &'static str,
+    run: impl FnOnce(Arc<Shared>) -> F,
+) -> JoinHandle<()> {
+    let watch = Watch { shared: shared.clone(), part };
+    let running = run(shared.clone());
+    tokio::spawn(async move {
+        let _watch = watch;
+        running.await;
+    })
 }
 
 impl Shared {
-    /// This node's clock. Commits have their own.
-    pub fn now(&self) -> Micros {
-        self.store.clock_now()
+    pub fn trouble(&self, e: &StoreError) {
+        // One bad row is no reason to send everybody else away.
+        if !e.is_internal() {
+            self.reachable.store(false, Ordering::Relaxed);
+        }
+        tracing::warn!(%e, code = e.code(), "trouble with the store");
     }
 
-    pub fn trouble(&self, e: &StoreError) {
-        self.reachable.store(false, Ordering::Relaxed);
-        tracing::warn!(%e, code = e.code(), "trouble with the store");
+    fn stop_at(&self, at: Instant) {
+        self.stopping.send_if_modified(|stopping| {
+            let first = stopping.is_none();
+            stopping.get_or_insert(at);
+            first
+        });
     }
 
     pub fn well(&self) {
@@ -113,6 +149,8 @@ pub enum NotReady {
     Stopping,
     #[error("the database cannot be reached")]
     Store,
+    #[error("a part of the engine has ended: the {0}")]
+    Broken(&'static str),
 }
 
 impl NotReady {
@@ -132,6 +170,7 @@ impl Engine {
             held: Held::default(),
             stopping: watch::Sender::new(None),
             reachable: AtomicBool::new(true),
+            broken: watch::Sender::new(None),
         });
         for kind in shared.registry.definitions().job_types() {
             match shared.store.commit(kind.register(), Actor::Engine).await {
@@ -145,14 +184,16 @@ impl Engine {
         if taken > 0 {
             tracing::warn!(jobs = taken, "jobs that were running when this node last ended have been taken back");
         }
-        let pool = tokio::spawn(pool::run(shared.clone()));
-        let background = vec![
-            tokio::spawn(beater::run(shared.clone())).abort_handle(),
-            tokio::spawn(sweeper::run(shared.clone())).abort_handle(),
-            tokio::spawn(timers::run(shared.clone())).abort_handle(),
-            tokio::spawn(sealer::run(shared.clone())).abort_handle(),
-            tokio::spawn(purger::run(shared.clone())).abort_handle(),
+        let pool = spawn(&shared, "pool", pool::run);
+        let mut background = vec![
+            spawn(&shared, "beater", beater::run).abort_handle(),
+            spawn(&shared, "sweeper", sweeper::run).abort_handle(),
+            spawn(&shared, "timers", timers::run).abort_handle(),
+            spawn(&shared, "purger", purger::run).abort_handle(),
         ];
+        if let Some(key) = shared.options.seal_key.clone() {
+            background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)).abort_handle());
+        }
         let inner = Inner { shared, pool: Mutex::new(Some(pool)), background: Mutex::new(background) };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -172,6 +213,9 @@ impl Engine {
         if shared.stopping.borrow().is_some() {
             return Err(NotReady::Stopping);
         }
+        if let Some(part) = *shared.broken.borrow() {
+            return Err(NotReady::Broken(part));
+        }
         // A store that stopped writing for good does not come back by itself.
         if shared.store.is_closed() || !shared.reachable.load(Ordering::Relaxed) {
             return Err(NotReady::Store);
@@ -179,15 +223,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Resolves when a part of the engine has ended by itself; which one.
+    pub async fn broken(&self) -> &'static str {
+        let mut broken = self.inner.shared.broken.subscribe();
+        loop {
+            if let Some(part) = *broken.borrow_and_update() {
+                return part;
+            }
+            // The sender lives as long as the engine.
+            let _ = broken.changed().await;
+        }
+    }
+
     /// Unready at once, for whoever asks before [`Self::stop`] is called.
     pub fn begin_stopping(&self, drain: Duration) {
-        self.inner.shared.stopping.send_if_modified(|at| {
-            let first = at.is_none();
-            if first {
-                *at = Some(Instant::now() + drain);
-            }
-            first
-        });
+        self.inner.shared.stop_at(Instant::now() + drain);
     }
 
     /// Claims nothing more, lets what runs finish for `drain`, gives back the rest, seals what
@@ -215,5 +265,30 @@ impl Engine {
         if tokio::time::timeout(LAST_WORDS, shared.store.close()).await.is_err() {
             tracing::warn!("the store did not close in time; what was committed stays");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OsEntropy, SystemClock};
+    use baton_store::OpenOptions;
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_itself_breaks_the_engine_and_one_that_is_told_to_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::builtin();
+        let definitions = Arc::new(registry.definitions());
+        let options =
+            OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), Arc::new(OsEntropy::default()), definitions);
+        let store = Store::open(options).await.unwrap();
+        let engine = Engine::start(store, registry, Options::new("node_a".parse().unwrap())).await.unwrap();
+        assert_eq!(engine.ready(), Ok(()));
+        spawn(&engine.inner.shared, "choir", |_| async { panic!("on purpose") });
+        assert_eq!(engine.broken().await, "choir");
+        assert_eq!(engine.ready(), Err(NotReady::Broken("choir")));
+        engine.inner.shared.broken.send_replace(None);
+        engine.stop(Duration::from_secs(5)).await;
+        assert_eq!(*engine.inner.shared.broken.borrow(), None);
     }
 }

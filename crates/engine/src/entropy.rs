@@ -34,9 +34,11 @@ pub(crate) fn key_bytes() -> std::io::Result<[u8; 32]> {
 
 fn block() -> Vec<u64> {
     let mut bytes = [0; BUFFERED * 8];
-    // A system without randomness cannot make ids that nobody guesses or repeats: stop.
+    // A system without randomness cannot make ids that nobody guesses or repeats. A panic would
+    // end one task and let the rest go on as if nothing were wrong.
     if let Err(e) = fill(&mut bytes) {
-        panic!("the operating system gives no randomness: {e}");
+        tracing::error!(%e, "the operating system gives no randomness; the process ends");
+        std::process::abort();
     }
     bytes.chunks_exact(8).map(|c| c.iter().fold(0, |n, b| n << 8 | u64::from(*b))).collect()
 }

@@ -75,10 +75,10 @@ impl Held {
         lost.len()
     }
 
-    /// Stops the handlers whose leases may have run out because no beat got through.
-    pub fn stop_overdue(&self, now: Instant) -> usize {
+    /// Stops the handlers whose leases may have run out by then because no beat got through.
+    pub fn stop_overdue(&self, by: Instant) -> usize {
         let all = self.all();
-        let overdue = all.values().filter(|h| h.good_until < now).filter_map(|h| h.handler.as_ref());
+        let overdue = all.values().filter(|h| h.good_until < by).filter_map(|h| h.handler.as_ref());
         overdue.map(|(_, handler)| handler.abort()).count()
     }
 

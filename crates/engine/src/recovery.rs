@@ -11,14 +11,23 @@ use tokio::task::JoinSet;
 const PAGE: usize = 256;
 
 /// On start: what this node held when it last died. Its data directory is ours, so it is dead.
+/// A job that cannot be taken back does not keep the others waiting: the sweeper tries it again.
 pub(crate) async fn own(shared: &Shared) -> Result<usize, StoreError> {
     let mut total = 0;
     loop {
         let held = shared.store.held_by(&shared.options.node, PAGE).await?;
-        if held.is_empty() {
+        let taken = match take_back(shared, held, Why::NodeGone).await {
+            Ok(taken) => taken,
+            Err(e) if e.is_internal() => {
+                tracing::error!(%e, "a job of this node's last life could not be taken back");
+                return Ok(total);
+            }
+            Err(e) => return Err(e),
+        };
+        if taken == 0 {
             return Ok(total);
         }
-        total += take_back(shared, held, Why::NodeGone).await?;
+        total += taken;
     }
 }
 

@@ -12,9 +12,6 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// In the data directory. It goes aside with a damaged database.
-pub const FILE: &str = baton_store::SEAL_HEADS;
-
 pub type Heads = BTreeMap<OrgId, SealHead>;
 
 /// No file means that nothing was sealed yet.
@@ -24,7 +21,7 @@ pub fn load(path: &Path) -> io::Result<Heads> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Heads::new()),
         Err(e) => return Err(e),
     };
-    let wrong = |line: &str| io::Error::new(ErrorKind::InvalidData, format!("{FILE} has a line {line:?}"));
+    let wrong = |line: &str| io::Error::new(ErrorKind::InvalidData, format!("{} has a line {line:?}", path.display()));
     text.lines().map(|line| parse(line).ok_or_else(|| wrong(line))).collect()
 }
 
@@ -62,7 +59,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_found_again_and_nonsense_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(FILE);
+        let path = dir.path().join("seal.heads");
         assert!(load(&path).unwrap().is_empty());
         let head = SealHead { n: 3, to_pos: 77, mac: Digest::of(&[b"x"]) };
         let heads = Heads::from([(OrgId::default(), head), (OrgId::system(), SealHead { n: 1, ..head })]);

@@ -12,20 +12,33 @@ use std::sync::Arc;
 /// Events under one seal.
 const RANGE_MAX: usize = 10_000;
 
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let Some(key) = shared.options.seal_key.clone() else { return };
-    while shared.rest(shared.options.seal_every).await {
+pub(crate) async fn run(shared: Arc<Shared>, key: Key) {
+    // At once, not only after the first rest: a key that does not fit is better known early.
+    loop {
         if let Err(e) = seal_all(&shared, &key).await {
             shared.trouble(&e);
+        }
+        if !shared.rest(shared.options.seal_every).await {
+            return;
         }
     }
 }
 
 /// Also called when the engine stops, so that a quiet history is closed whole.
 pub(crate) async fn seal_all(shared: &Shared, key: &Key) -> Result<(), StoreError> {
+    let mut outcome = Ok(());
     for org in shared.store.orgs().await? {
-        while seal_one(shared, &org, key).await? {}
+        // What is wrong with one org's history does not leave the others' open.
+        if let Err(e) = seal_org(shared, &org, key).await {
+            tracing::warn!(%org, %e, "the history of an org could not be sealed");
+            outcome = Err(e);
+        }
     }
+    outcome
+}
+
+async fn seal_org(shared: &Shared, org: &OrgId, key: &Key) -> Result<(), StoreError> {
+    while seal_one(shared, org, key).await? {}
     Ok(())
 }
 
@@ -55,7 +68,7 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
         tracing::error!(%org, remembered = remembered.n, found = last.n, "seals are gone; run baton audit. Nothing is sealed");
         return Ok(false);
     }
-    let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.now(), key);
+    let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.store.now().await?, key);
     match shared.store.commit(Close { seal: seal.clone() }, Actor::Engine).await {
         Ok(()) => {
             metrics::counter!("baton_seals_total").increment(1);

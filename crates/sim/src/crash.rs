@@ -206,7 +206,8 @@ async fn check(lab: &Lab, memory: &Memory) -> Result<()> {
     let store = &node.store;
     let org = OrgId::default();
     let filter = Filter::default();
-    let ask = ListJobs { org: org.clone(), project: name(PROJECT), filter, before: None, limit: 100 };
+    let ask =
+        ListJobs { org: org.clone(), project: name(PROJECT), filter, before: None, limit: 100, bytes: usize::MAX };
     let all = store.jobs(ask).await?.items;
     let plans = plans();
     ensure!(all.len() == plans.len() + 1, "{} jobs instead of {}", all.len(), plans.len() + 1);

@@ -1,7 +1,8 @@
 //! A lab: an empty database and as many stores on it as an experiment needs.
 
+use crate::schema::Schema;
 use crate::script::Script;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use baton_core::definition::Definitions;
 use baton_core::id::JobId;
 use baton_core::job::enqueue::Enqueue;
@@ -15,10 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tempfile::TempDir;
-use tokio_postgres::NoTls;
-
-/// The variable that names a PostgreSQL to experiment on.
-pub const DATABASE_URL: &str = "BATON_TEST_DATABASE_URL";
 
 /// Which database the lab has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +64,12 @@ impl Lab {
     /// `None` if there is no PostgreSQL to experiment on; the test command always gives one.
     pub async fn new(place: Place, sabotage: Option<Sabotage>) -> Result<Option<Self>> {
         show_log();
-        let url = match (place, std::env::var(DATABASE_URL)) {
-            (Place::Postgres, Ok(url)) => Some(fresh_schema(&url).await?),
-            (Place::Postgres, Err(_)) if std::env::var_os("CI").is_some() => {
-                anyhow::bail!("{DATABASE_URL} is not set; run the tests with `cargo xtask test`")
-            }
-            (Place::Postgres, Err(_)) => return Ok(None),
-            _ => None,
+        let url = match place {
+            Place::Postgres => match Schema::create().await? {
+                Some(schema) => Some(schema.url),
+                None => return Ok(None),
+            },
+            Place::Sqlite | Place::SqliteDisk => None,
         };
         let disk = if place == Place::SqliteDisk { Some(Disk::empty()?) } else { None };
         Ok(Some(Self {
@@ -139,18 +135,6 @@ impl Lab {
     pub fn advance(&self, span: Span) {
         self.shift.fetch_add(span.0, Ordering::SeqCst);
     }
-}
-
-/// An empty schema of its own in a shared database.
-async fn fresh_schema(url: &str) -> Result<String> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.context("connecting to the test database")?;
-    let driver = tokio::spawn(connection);
-    let (a, b) = baton_store::Entropy::words(&OsEntropy::default());
-    let schema = format!("lab_{a:016x}{b:016x}");
-    client.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
-    driver.abort();
-    let joint = if url.contains('?') { '&' } else { '?' };
-    Ok(format!("{url}{joint}options=-csearch_path%3D{schema}"))
 }
 
 /// An echo job of project `p1`, due at once.

@@ -11,6 +11,7 @@ use baton_core::job::{Pause, Status};
 use baton_core::time::{Micros, Span};
 use baton_core::{JobId, Json, OrgId, seal};
 use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
+use baton_sim::hold::Hold;
 use baton_sim::lab::{Lab, Node, Place, echo, name};
 use baton_store::{JobRecord, Store};
 use serde_json::json;
@@ -49,6 +50,12 @@ on_both! {
     a_changed_definition_under_an_old_version_is_refused
     stopping_seals_the_history
     cutting_off_the_tail_with_its_seals_is_noticed
+}
+
+/// Runs a test where rows can be held by others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beat_that_hangs_does_not_keep_a_handler_running_past_its_lease() {
+    check(Place::Postgres, a_beat_that_hangs).await;
 }
 
 async fn check<F: Future<Output = Result<()>>>(place: Place, test: fn(Lab) -> F) {
@@ -131,12 +138,16 @@ impl Drop for Curtain {
 }
 
 fn stage() -> Stage {
+    stage_of(long_type())
+}
+
+fn stage_of(kind: JobType) -> Stage {
     let (tell_began, began) = mpsc::unbounded_channel();
     let (tell_stopped, stopped) = mpsc::unbounded_channel();
     let let_go = Arc::new(Notify::new());
     let mut registry = Registry::builtin();
     let gate = let_go.clone();
-    registry.add(long_type(), move |cx: JobCx, _: Json| {
+    registry.add(kind, move |cx: JobCx, _: Json| {
         let (began, stopped, gate) = (tell_began.clone(), tell_stopped.clone(), gate.clone());
         async move {
             let mut curtain = Curtain(Some((stopped, cx.job.attempts)));
@@ -161,9 +172,11 @@ fn long_type() -> JobType {
 }
 
 /// A lab that also knows the `long` type.
-fn with_long(mut lab: Lab) -> Lab {
-    let mut registry = Registry::builtin();
-    registry.add(long_type(), |_: JobCx, _: Json| async { Outcome::Done(Json::of(&json!({}))) });
+fn with_long(lab: Lab) -> Lab {
+    knowing(lab, &stage().registry)
+}
+
+fn knowing(mut lab: Lab, registry: &Registry) -> Lab {
     lab.definitions = Arc::new(registry.definitions());
     lab
 }
@@ -210,14 +223,13 @@ async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) ->
     // A jump of the clock alone costs nothing: the node knows that its own worker lives. Another
     // node does not, and takes the job if it looks before the next beat; go on until it does.
     let second = start(&lab, "node_b", stage.registry.clone()).await?;
-    let lost = loop {
+    let held = record(&store, id).await?.job.token;
+    until(&store, id, |r| {
         lab.advance(Span::secs(3_600));
-        tokio::select! {
-            biased;
-            Some(attempt) = stage.stopped.recv() => break attempt,
-            () = tokio::time::sleep(Duration::from_millis(5)) => {}
-        }
-    };
+        r.job.token > held
+    })
+    .await?;
+    let lost = stage.stopped.recv().await.context("its handler is stopped")?;
     ensure!(lost >= 1);
     stage.let_go.notify_one();
     stage.let_go.notify_waiters();
@@ -229,6 +241,22 @@ async fn a_beat_keeps_a_long_job_and_a_lost_lease_stops_its_handler(lab: Lab) ->
     ensure!(ended.job.attempts >= 2, "somebody else went on with it");
     drop(second);
     clean(&store).await
+}
+
+async fn a_beat_that_hangs(lab: Lab) -> Result<()> {
+    let mut stage = stage_of(JobType { lease: Span::secs(2), ..long_type() });
+    let lab = knowing(lab, &stage.registry);
+    let engine = start(&lab, "node_a", stage.registry.clone()).await?;
+    let id = enqueue_long(engine.store()).await?;
+    ensure!(stage.began.recv().await == Some(1));
+    let somebody = Hold::row(&lab, id).await?;
+    ensure!(stage.stopped.recv().await == Some(1), "it was stopped while the beat still hung");
+    somebody.let_go().await?;
+    // Given back or taken back, it runs again.
+    ensure!(stage.began.recv().await == Some(2));
+    stage.let_go.notify_one();
+    until(engine.store(), id, is(Face::Completed)).await?;
+    clean(engine.store()).await
 }
 
 async fn a_jumping_clock_takes_nothing_from_a_living_worker(lab: Lab) -> Result<()> {

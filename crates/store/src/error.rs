@@ -28,6 +28,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Something is wrong with one command or one row, not with the database as a whole.
+    pub const fn is_internal(&self) -> bool {
+        matches!(self, Self::Rejected(_) | Self::Panicked(_) | Self::Garbled(_))
+    }
+
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => "store_unavailable",
@@ -70,8 +75,16 @@ pub enum OpenError {
     Corrupt { moved_to: PathBuf },
     #[error("the database file {path} is damaged: {cause}")]
     Damaged { path: PathBuf, cause: String },
-    #[error("there is no database in {0}")]
-    NoDatabase(PathBuf),
+    #[error(
+        "the database has schema {found}; this Baton looks at schema {known}. Start it as a server once to migrate"
+    )]
+    TooOld { found: u32, known: u32 },
+    #[error("there is no Baton database in {0}")]
+    NoDatabase(String),
+    #[error(
+        "the database in {0} is gone or empty, but its seals are remembered; restore a backup, or start with --start-empty to go on without it"
+    )]
+    Gone(PathBuf),
     #[error("the database URL cannot be used: {0}")]
     Url(String),
     #[error("cannot open the database: {0}")]
@@ -86,7 +99,9 @@ impl OpenError {
             Self::TooNew { .. } => "schema_too_new",
             Self::Edited { .. } => "schema_edited",
             Self::Corrupt { .. } | Self::Damaged { .. } => "database_corrupt",
+            Self::TooOld { .. } => "schema_too_old",
             Self::NoDatabase(_) => "no_database",
+            Self::Gone(_) => "database_gone",
             Self::Url(_) => "database_url",
             Self::Database(_) => "database_unavailable",
         }

@@ -32,9 +32,10 @@ mod store;
 pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
-pub use open::{Backend, Corrupt, OpenOptions, SEAL_HEADS};
+pub use open::{Backend, Corrupt, OpenOptions};
 pub use ports::{Clock, Entropy};
 pub use records::{Depth, EventRow, Filter, JobRecord, ListJobs, Page};
+pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};
 pub use store::{Store, Unsealed};

@@ -49,6 +49,16 @@ pub(crate) fn pending<'a>(known: &'a [Migration], applied: &[Applied]) -> Result
     Ok(known.iter().filter(|m| m.version > found).collect())
 }
 
+/// For looking at a database without changing it: nothing may be missing.
+pub(crate) fn complete(known: &[Migration], applied: &[Applied]) -> Result<(), OpenError> {
+    if pending(known, applied)?.is_empty() {
+        return Ok(());
+    }
+    let newest = |versions: &mut dyn Iterator<Item = u32>| versions.max().unwrap_or(0);
+    let found = newest(&mut applied.iter().map(|a| a.version));
+    Err(OpenError::TooOld { found, known: newest(&mut known.iter().map(|m| m.version)) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +86,13 @@ mod tests {
         let no = pending(&[ONE], &newer(2)).unwrap_err();
         assert!(matches!(no, OpenError::TooNew { found: 2, oldest: 2, known: 1 }));
         assert!(no.to_string().contains("Start the newer Baton again"));
+    }
+
+    #[test]
+    fn whoever_only_looks_is_told_what_is_missing() {
+        assert!(complete(&[ONE], &[applied(&ONE, 1)]).is_ok());
+        let no = complete(&[ONE, TWO], &[applied(&ONE, 1)]).unwrap_err();
+        assert!(matches!(no, OpenError::TooOld { found: 1, known: 2 }), "{no}");
     }
 
     #[test]

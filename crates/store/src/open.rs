@@ -1,12 +1,13 @@
 //! How a store is opened.
 
 use crate::ports::{Clock, Entropy};
+use crate::postgres;
 use baton_core::definition::Definitions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is remembered of the seals outside the database, in the data directory.
-pub const SEAL_HEADS: &str = "seal.heads";
+/// What is remembered of the embedded database's seals, beside it in the data directory.
+pub(crate) const SEAL_HEADS: &str = "seal.heads";
 
 #[derive(Clone)]
 pub enum Backend {
@@ -14,6 +15,17 @@ pub enum Backend {
     Sqlite,
     /// A `postgres://` URL. The data directory still holds the node's own files.
     Postgres(String),
+}
+
+impl Backend {
+    /// The file that remembers this database's seals: one data directory may be used with several
+    /// databases, one after the other, and what one has forgotten is no fault of another.
+    pub fn seal_heads(&self) -> String {
+        match self {
+            Self::Sqlite => SEAL_HEADS.to_owned(),
+            Self::Postgres(url) => format!("seal-{}.heads", postgres::place(url)),
+        }
+    }
 }
 
 /// What to do with a SQLite file that cannot be read.

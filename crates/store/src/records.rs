@@ -16,6 +16,9 @@ pub struct JobRecord {
     pub error: Option<Failure>,
 }
 
+/// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
+const SCAN_MAX: usize = 10_000;
+
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Any of these; empty means all.
@@ -23,8 +26,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub fn matches(&self, record: &JobRecord) -> bool {
-        self.states.is_empty() || self.states.contains(&record.job.status.face())
+    pub fn matches(&self, face: Face) -> bool {
+        self.states.is_empty() || self.states.contains(&face)
     }
 }
 
@@ -37,6 +40,56 @@ pub struct ListJobs {
     /// Older than this one.
     pub before: Option<JobId>,
     pub limit: usize,
+    /// Payloads and results in one page, together. A page holds at least one job.
+    pub bytes: usize,
+}
+
+/// Fills a page of jobs up to its limits. Both databases look through narrow rows first and
+/// fetch whole records only for what will be shown.
+pub(crate) struct Filling<'a> {
+    ask: &'a ListJobs,
+    page: Page<JobRecord, JobId>,
+    /// The last one looked at.
+    pub last: Option<JobId>,
+    scanned: usize,
+    bytes: usize,
+}
+
+impl<'a> Filling<'a> {
+    pub const fn new(ask: &'a ListJobs) -> Self {
+        let page = Page { items: Vec::new(), next: None };
+        Self { ask, page, last: ask.before, scanned: 0, bytes: 0 }
+    }
+
+    /// Asked before each row: whether the page ends before it.
+    pub const fn is_full(&self) -> bool {
+        self.page.items.len() == self.ask.limit || self.scanned == SCAN_MAX
+    }
+
+    /// Takes a row in; without a record, one that does not match. `false` if it does not fit.
+    pub fn take(&mut self, id: JobId, record: Option<JobRecord>) -> bool {
+        if let Some(record) = record {
+            self.bytes += record.cold.payload.len() + record.result.as_ref().map_or(0, Json::len);
+            if self.bytes > self.ask.bytes && !self.page.items.is_empty() {
+                return false;
+            }
+            self.page.items.push(record);
+        }
+        self.scanned += 1;
+        self.last = Some(id);
+        true
+    }
+
+    /// There is more after this page.
+    pub fn cut(mut self) -> Page<JobRecord, JobId> {
+        self.page.next = self.last;
+        self.page
+    }
+
+    /// There is nothing after this page.
+    pub fn whole(self) -> Page<JobRecord, JobId> {
+        self.page
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -141,6 +141,16 @@ impl Store {
         each!(self, db => db.events(org, after, limit).await)
     }
 
+    /// Whether there can have been an event at this place. One that lies further ahead comes from
+    /// another database, or from before an older backup was restored: waiting there would skip
+    /// what happens until then.
+    pub async fn reaches(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(db) => Ok(cursor.0 <= *db.signals.events.borrow()),
+            Self::Postgres(db) => db.reaches(cursor).await,
+        }
+    }
+
     /// The place after the last event that readers can see.
     pub fn tail(&self) -> Result<Cursor, StoreError> {
         match *each!(self, db => db.signals.events.borrow()) {

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
 use baton_api::App;
-use baton_core::canon::Digest;
 use baton_engine::{Engine, Options, OsEntropy, Registry, SystemClock, node};
-use baton_store::{Backend, Entropy as _, OpenOptions, Store};
+use baton_sim::schema::Schema;
+use baton_store::{Backend, OpenOptions, Store};
 use baton_wire::{Event, EventList, Job};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -20,7 +20,6 @@ use tokio::task::JoinHandle;
 
 /// Nothing that a test asks takes longer; a hang is a failure with a name.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-const DATABASE: &str = "BATON_TEST_DATABASE_URL";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
@@ -66,7 +65,7 @@ impl Server {
     pub async fn start(database: Database) -> Option<Self> {
         let schema = match database {
             Database::Sqlite => None,
-            Database::Postgres => Some(Schema::create().await?),
+            Database::Postgres => Some(Schema::create().await.unwrap()?),
         };
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::builtin();
@@ -96,7 +95,7 @@ impl Server {
         self.serving.await.unwrap();
         self.engine.stop(Duration::from_secs(5)).await;
         if let Some(schema) = self.schema {
-            schema.drop().await;
+            schema.remove().await.unwrap();
         }
     }
 
@@ -260,45 +259,4 @@ pub async fn read(stream: &mut TcpStream) -> Option<Reply> {
         headers: headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect(),
         body: String::from_utf8(bytes[end + 4..].to_vec()).unwrap(),
     })
-}
-
-/// A number to start a generator from; `BATON_SEED` repeats a run.
-pub fn seed() -> u64 {
-    let given = std::env::var("BATON_SEED").ok().map(|text| text.parse().expect("BATON_SEED is a number"));
-    let seed = given.unwrap_or_else(|| OsEntropy::default().words().0);
-    eprintln!("repeat this run with BATON_SEED={seed}");
-    seed
-}
-
-/// A database of one test's own on the server that the environment names.
-struct Schema {
-    url: String,
-    name: String,
-}
-
-impl Schema {
-    async fn create() -> Option<Self> {
-        let Some(base) = std::env::var(DATABASE).ok().filter(|url| !url.is_empty()) else {
-            assert!(std::env::var_os("CI").is_none(), "{DATABASE} is not set, so PostgreSQL would go untested");
-            eprintln!("skipped: {DATABASE} is not set; `cargo xtask test` sets it");
-            return None;
-        };
-        let words = OsEntropy::default().words();
-        let name = format!("t_{:.16}", Digest::of(&[&words.0.to_be_bytes(), &words.1.to_be_bytes()]).to_string());
-        command(&base, &format!("CREATE SCHEMA {name}")).await;
-        let more = if base.contains('?') { '&' } else { '?' };
-        Some(Self { url: format!("{base}{more}options=-csearch_path%3D{name}"), name })
-    }
-
-    async fn drop(self) {
-        command(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name)).await;
-    }
-}
-
-async fn command(url: &str, sql: &str) {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    client.batch_execute(sql).await.unwrap();
-    drop(client);
-    connection.await.unwrap().unwrap();
 }

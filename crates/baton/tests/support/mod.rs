@@ -2,9 +2,6 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
-use baton_core::canon::Digest;
-use baton_engine::OsEntropy;
-use baton_store::Entropy as _;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +12,6 @@ use std::time::Duration;
 
 /// Nothing that a test waits for takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-const DATABASE: &str = "BATON_TEST_DATABASE_URL";
 
 /// The binary with an environment of its own: nothing that a developer has set leaks in.
 pub fn command(args: &[&str]) -> Command {
@@ -217,46 +213,23 @@ pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: 
     (body.len() == whole).then(|| (status, head.to_owned(), body.to_owned()))
 }
 
-/// A number to start a generator from; `BATON_SEED` repeats a run.
-pub fn seed() -> u64 {
-    let given = std::env::var("BATON_SEED").ok().map(|text| text.parse().expect("BATON_SEED is a number"));
-    let seed = given.unwrap_or_else(|| OsEntropy::default().words().0);
-    eprintln!("repeat this run with BATON_SEED={seed}");
-    seed
-}
-
-/// A database of one test's own on the server that the environment names.
-pub struct Schema {
-    pub url: String,
-    name: String,
-}
+/// A database of one test's own, for tests without a runtime.
+pub struct Schema(baton_sim::schema::Schema);
 
 impl Schema {
     pub fn create() -> Option<Self> {
-        let Some(base) = std::env::var(DATABASE).ok().filter(|url| !url.is_empty()) else {
-            assert!(std::env::var_os("CI").is_none(), "{DATABASE} is not set, so PostgreSQL would go untested");
-            eprintln!("skipped: {DATABASE} is not set; `cargo xtask test` sets it");
-            return None;
-        };
-        let words = OsEntropy::default().words();
-        let name = format!("t_{:.16}", Digest::of(&[&words.0.to_be_bytes(), &words.1.to_be_bytes()]).to_string());
-        sql(&base, &format!("CREATE SCHEMA {name}"));
-        let more = if base.contains('?') { '&' } else { '?' };
-        Some(Self { url: format!("{base}{more}options=-csearch_path%3D{name}"), name })
+        wait_for(baton_sim::schema::Schema::create()).unwrap().map(Self)
     }
 
-    pub fn drop(self) {
-        sql(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name));
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    pub fn remove(self) {
+        wait_for(self.0.remove()).unwrap();
     }
 }
 
-fn sql(url: &str, text: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        client.batch_execute(text).await.unwrap();
-        drop(client);
-        connection.await.unwrap().unwrap();
-    });
+fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

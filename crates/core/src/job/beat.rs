@@ -64,7 +64,7 @@ mod tests {
         top.now = NOW.plus(Span::secs(3));
         let beat = Beat { org: job.org.clone(), held: vec![fence.clone()], lease: LEASE };
         assert!(top.done(&beat).is_empty());
-        assert_eq!(top.only().status.lease().unwrap().until, top.now.plus(LEASE));
+        assert_eq!(top.latest().status.lease().unwrap().until, top.now.plus(LEASE));
         assert_eq!(top.kinds().len(), 2, "no event for a beat");
         top.settle(&job, done());
         assert_eq!(top.done(&beat), [fence]);

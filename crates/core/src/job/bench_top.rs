@@ -96,7 +96,7 @@ impl BenchTop {
     }
 
     /// The job that was enqueued last, as it stands.
-    pub fn only(&self) -> Job {
+    pub fn latest(&self) -> Job {
         let writes = self.world.job_writes().map(|w| match w {
             crate::world::JobWrite::Insert(job, ..) => job.clone(),
             other => panic!("{other:?}"),
@@ -106,7 +106,7 @@ impl BenchTop {
     }
 
     pub fn claim(&mut self) -> Job {
-        let (job, changes) = claim(&self.only(), &worker(), LEASE, self.now).expect("claimable");
+        let (job, changes) = claim(&self.latest(), &worker(), LEASE, self.now).expect("claimable");
         self.world.apply(&job.org, &Actor::Worker(worker()), self.now, changes);
         job
     }

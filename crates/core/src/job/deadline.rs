@@ -84,7 +84,7 @@ mod tests {
         let held = top.claim().fence().unwrap();
         top.now = at;
         top.done(&fire);
-        assert_eq!(top.only().status.state(), State::Failed);
+        assert_eq!(top.latest().status.state(), State::Failed);
         assert_eq!(top.refuse(&fire), DeadlineError::TimerGone);
         let late = Settle { fence: held, outcome: done() };
         assert_eq!(top.refuse(&late).code(), "lease_lost");

@@ -5,7 +5,6 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::event::Head;
-use crate::id::JobId;
 use crate::limits;
 use crate::name::{OrgId, ProjectId, SessionId, TypeName};
 use crate::time::Micros;
@@ -88,7 +87,7 @@ impl Command for Enqueue {
         }
         let job = Job {
             org: self.org.clone(),
-            id: JobId(cx.ids.uuid()),
+            id: cx.ids.job(),
             project: self.project.clone(),
             kind: kind.kind(),
             priority: self.priority.unwrap_or(kind.priority),

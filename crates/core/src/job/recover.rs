@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(top.done(&gone), expected);
             top.now = top.now.plus(Span::secs(1));
         }
-        assert_eq!(top.only().status.state(), State::Failed);
+        assert_eq!(top.latest().status.state(), State::Failed);
         assert!(top.texts().contains("recovery_attempts_exhausted"));
     }
 }

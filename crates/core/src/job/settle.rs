@@ -142,7 +142,7 @@ mod tests {
         let job = top.claim();
         assert_eq!(top.settle(&job, done()), Settled::Now);
         assert_eq!(top.settle(&job, done()), Settled::Already);
-        assert_eq!(top.only().status.state(), State::Completed);
+        assert_eq!(top.latest().status.state(), State::Completed);
         assert_eq!(top.kinds(), ["job.queued", "job.started", "job.completed"]);
     }
 
@@ -154,7 +154,7 @@ mod tests {
         top.settle(&first, Outcome::Release);
         let late = Settle { fence: first.fence().unwrap(), outcome: done() };
         assert_eq!(top.done(&late), Settled::Already, "it has spoken before");
-        assert!(!top.only().is_ended());
+        assert!(!top.latest().is_ended());
         let second = top.claim();
         assert_eq!(top.refuse(&late).code(), "lease_lost");
         top.settle(&second, done());
@@ -181,10 +181,10 @@ mod tests {
         let id = job.id;
         top.done(&crate::job::wake::Wake { org: job.org.clone(), job: id });
         top.settle(&job, Outcome::Park { until: None, seen: 0 });
-        assert_eq!(top.only().status.due_at(), Some(NOW));
+        assert_eq!(top.latest().status.due_at(), Some(NOW));
         let job = top.claim();
         top.settle(&job, Outcome::Park { until: Some(NOW.plus(Span::secs(9))), seen: 1 });
-        assert_eq!(top.only().status.due_at(), Some(NOW.plus(Span::secs(9))));
+        assert_eq!(top.latest().status.due_at(), Some(NOW.plus(Span::secs(9))));
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         top.enqueue();
         let job = top.claim();
         top.settle(&job, Outcome::Done(Json::of(&json!("x".repeat(limits::RESULT_BYTES)))));
-        assert_eq!(top.only().status.state(), State::Failed);
+        assert_eq!(top.latest().status.state(), State::Failed);
         assert!(top.texts().contains("result_too_large"));
     }
 }

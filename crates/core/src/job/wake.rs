@@ -84,9 +84,9 @@ mod tests {
         let job = top.claim();
         assert_eq!(top.done(&wake), Woken::Noted);
         top.settle(&job, Outcome::Park { until: None, seen: 2 });
-        assert_eq!(top.only().status.due_at(), None);
+        assert_eq!(top.latest().status.due_at(), None);
         assert_eq!(top.done(&wake), Woken::Due);
-        assert_eq!(top.only().status.due_at(), Some(NOW));
+        assert_eq!(top.latest().status.due_at(), Some(NOW));
         assert_eq!(top.done(&wake), Woken::Noted, "already due");
         let job = top.claim();
         top.settle(&job, done());

@@ -129,3 +129,24 @@ pub async fn an_empty_file_is_a_new_database(lab: Lab) -> Result<()> {
     let id = store.commit(echo_in("p1"), Actor::Api).await?.job.id;
     exactly(&store, "p1", [id]).await
 }
+
+pub async fn a_database_that_is_gone_is_not_mistaken_for_a_first_start(lab: Lab) -> Result<()> {
+    let sound = sound(&lab).await?;
+    let dir = lab.data_dir("node_g");
+    put(&dir, &sound)?;
+    fs::write(dir.join("seal.heads"), "")?;
+    for nothing in [false, true] {
+        fs::remove_file(dir.join(FILE))?;
+        if nothing {
+            fs::write(dir.join(FILE), "")?;
+        }
+        let no = open(&lab, "node_g", Corrupt::Stop).await.err().context("it should not have been opened")?;
+        ensure!(matches!(&no, OpenError::Gone(gone) if *gone == dir), "{no:?}");
+        let store = open(&lab, "node_g", Corrupt::StartEmpty).await?;
+        ensure!(!dir.join("seal.heads").exists(), "what was remembered goes aside");
+        store.commit(echo_in("p1"), Actor::Api).await?;
+        store.close().await;
+        fs::write(dir.join("seal.heads"), "")?;
+    }
+    open(&lab, "node_g", Corrupt::Stop).await.context("it is there now").map(drop)
+}

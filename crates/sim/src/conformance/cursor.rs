@@ -181,3 +181,15 @@ pub async fn another_node_is_told_of_jobs_and_events(lab: Lab) -> Result<()> {
     ensure!(there.store.tail()? >= mark[0].cursor);
     Ok(())
 }
+
+pub async fn a_place_that_was_never_reached_is_told_apart(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    ensure!(node.store.reaches(Cursor::START).await?, "the beginning is always there");
+    enqueue(&node).await?;
+    let seen = history(&node.store, &OrgId::default(), 1).await?;
+    let last = seen.last().context("one event")?.cursor;
+    ensure!(node.store.reaches(last).await?);
+    let far: Cursor = "c100000000000f4240".parse()?;
+    ensure!(!node.store.reaches(far).await?);
+    Ok(())
+}

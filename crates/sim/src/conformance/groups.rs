@@ -2,6 +2,7 @@
 
 use super::odd_commands::{Bad, NOWHERE, Watched};
 use super::steps::{ask, census, claim, clean, done, echo_in, enqueue, exactly, live, record, settle, settled_tail};
+use crate::hold::Hold;
 use crate::lab::{Lab, Node, echo, name};
 use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
@@ -9,6 +10,7 @@ use baton_core::command::{Actor, Command};
 use baton_core::job::enqueue::{Enqueue, EnqueueError};
 use baton_core::job::settle::{Outcome, SettleError, Settled};
 use baton_core::job::state::Face;
+use baton_core::job::wake::{Wake, Woken};
 use baton_core::job::{Pause, Status};
 use baton_store::{CommitError, StoreError};
 use futures_util::future::{join, try_join_all};
@@ -114,6 +116,21 @@ pub async fn a_member_that_takes_an_id_that_is_taken_does_not_touch_its_neighbou
     exactly(&node.store, "p1", good.into_iter().map(|e| e.job.id)).await?;
     exactly(&node.store, "p2", [taken]).await?;
     exactly(&node.store, NOWHERE, []).await
+}
+
+pub async fn a_member_that_waits_for_a_row_that_is_held_does_not_touch_its_neighbours(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let held = node.store.commit(echo_in("p2"), Actor::Api).await?.job;
+    let somebody = Hold::row(&lab, held.id).await?;
+    let wake = Wake { org: held.org.clone(), job: held.id };
+    let blocked = |e: &CommitError<_>| matches!(e, CommitError::Store(StoreError::Unavailable(_)));
+    let good = try_join_all((0..NEIGHBOURS).map(|_| node.store.commit(echo(), Actor::Api)));
+    let (answer, good) = join(node.store.commit(wake.clone(), Actor::Api), good).await;
+    ensure!(answer.as_ref().is_err_and(blocked), "{answer:?}");
+    exactly(&node.store, "p1", good?.into_iter().map(|enqueued| enqueued.job.id)).await?;
+    somebody.let_go().await?;
+    ensure!(node.store.commit(wake, Actor::Api).await? == Woken::Noted);
+    clean(&node.store).await
 }
 
 pub async fn several_bad_members_of_one_group_each_get_their_own_error(lab: Lab) -> Result<()> {

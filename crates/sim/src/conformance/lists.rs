@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 fn page_of(states: &[Face], before: Option<JobId>, limit: usize) -> ListJobs {
     let filter = Filter { states: states.to_vec() };
-    ListJobs { org: OrgId::default(), project: name("p1"), filter, before, limit }
+    ListJobs { org: OrgId::default(), project: name("p1"), filter, before, limit, bytes: usize::MAX }
 }
 
 async fn listed(node: &Node, states: &[Face]) -> Result<Vec<JobId>> {
@@ -121,6 +121,30 @@ pub async fn a_filter_finds_what_stands_far_behind(lab: Lab) -> Result<()> {
         }
     }
     ensure!(seen == ended);
+    Ok(())
+}
+
+pub async fn a_page_ends_when_it_is_large_enough(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let each = echo().payload.len();
+    let mut expected = Vec::new();
+    for _ in 0..7 {
+        expected.insert(0, enqueue_apart(&lab, &node).await?);
+    }
+    // One at least, however little is wanted.
+    for (bytes, most) in [(1, 1), (each, 1), (2 * each, 2), (3 * each + 1, 3), (7 * each, 7)] {
+        let (mut seen, mut before) = (Vec::new(), None);
+        loop {
+            let page = node.store.jobs(ListJobs { bytes, ..page_of(&[], before, 100) }).await?;
+            ensure!((1..=most).contains(&page.items.len()), "{} jobs for {bytes} bytes", page.items.len());
+            seen.extend(page.items.into_iter().map(|r| r.job.id));
+            match page.next {
+                Some(next) => before = Some(next),
+                None => break,
+            }
+        }
+        ensure!(seen == expected, "for {bytes} bytes: {seen:?}");
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use baton_core::command::Actor;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Settled;
 use baton_core::time::Span;
-use baton_store::{Backend, CommitError, OpenError, Store, StoreError};
+use baton_store::{Backend, CommitError, Corrupt, OpenError, Store, StoreError};
 use futures_util::future::{join, join_all, try_join_all};
 
 /// How opening failed.
@@ -183,4 +183,24 @@ pub async fn a_server_that_cannot_be_reached_is_said_to_be_so(lab: Lab) -> Resul
     ensure!(no.contains("moon") && no.contains("does not exist"), "{no}");
     let node = lab.node_named("node_u").await.context("a failed opening leaves nothing behind")?;
     record(&node, enqueue(&node).await?.id).await.map(drop)
+}
+
+pub async fn looking_changes_nothing(lab: Lab) -> Result<()> {
+    let mut look = lab.options("node_l");
+    look.corrupt = Corrupt::LeaveAlone;
+    // A lab's file or schema is empty until somebody opens it to work with it.
+    for _ in 0..2 {
+        let no = failed(Store::open(look.clone()).await)?;
+        ensure!(matches!(no, OpenError::NoDatabase(_)), "{no:?}");
+    }
+    let node = lab.node_named("node_l").await?;
+    let id = enqueue(&node).await?.id;
+    node.store.close().await;
+    let store = Store::open(look.clone()).await?;
+    exactly(&store, "p1", [id]).await?;
+    store.raw("DELETE FROM schema_version").await?;
+    store.close().await;
+    let no = failed(Store::open(look).await)?;
+    ensure!(matches!(no, OpenError::TooOld { found: 0, .. }), "{no:?}");
+    Ok(())
 }

@@ -126,8 +126,14 @@ pub(super) async fn census(store: &Store, org: &OrgId, project: &str) -> Result<
     let mut all = Vec::new();
     let mut before = None;
     for _ in 0..PAGES_MAX {
-        let ask =
-            ListJobs { org: org.clone(), project: name(project), filter: Filter::default(), before, limit: 1_000 };
+        let ask = ListJobs {
+            org: org.clone(),
+            project: name(project),
+            filter: Filter::default(),
+            before,
+            limit: 1_000,
+            bytes: usize::MAX,
+        };
         let page = store.jobs(ask).await?;
         all.extend(page.items);
         match page.next {

@@ -53,7 +53,14 @@ pub async fn reading_shows_only_what_is_ones_own(lab: Lab) -> Result<()> {
         ensure!(listed.iter().map(|r| r.job.id).collect::<BTreeSet<_>>() == own && listed.len() == 2);
         // A place in another's list is no way in.
         for before in foreign.iter().map(|job| Some(job.id)) {
-            let ask = ListJobs { org: org.clone(), project: name("p1"), filter: Filter::default(), before, limit: 9 };
+            let ask = ListJobs {
+                org: org.clone(),
+                project: name("p1"),
+                filter: Filter::default(),
+                before,
+                limit: 9,
+                bytes: usize::MAX,
+            };
             ensure!(node.store.jobs(ask).await?.items.iter().all(|r| r.job.org == org));
         }
         let rows = history(&node.store, &org, 2).await?;

@@ -2,7 +2,7 @@
 
 use super::odd_commands::MoveDeadline;
 use super::steps::{claim_one, clean, done, record, settle, story};
-use crate::lab::{Lab, Node, echo};
+use crate::lab::{Lab, Node, Place, echo};
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
 use baton_core::job::Job;
@@ -46,6 +46,26 @@ pub async fn a_timer_is_found_when_it_is_due_and_the_next_is_told(lab: Lab) -> R
     ensure!(next.is_none() && due.iter().map(|d| d.key).eq([first.deadline_timer(), second.deadline_timer()]));
     let (due, next) = node.store.due_timers(1).await?;
     ensure!(due.len() == 1 && next == Some(late), "there is more than was asked for: {due:?} {next:?}");
+    Ok(())
+}
+
+pub async fn kinds_of_a_newer_baton_do_not_hide_ours(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let soon = node.store.now().await?.plus(Span::secs(60));
+    let job = with_deadline(&node, soon).await?;
+    let id = match lab.place {
+        Place::Postgres => format!("'{}'", job.id.0),
+        _ => format!("x'{}'", job.id.0.simple()),
+    };
+    for n in 0..9 {
+        let sql =
+            format!("INSERT INTO timer (org, subject, kind, at) VALUES ('default', {id}, 'of.the.future.{n}', {n})");
+        node.store.raw(&sql).await?;
+    }
+    ensure!(node.store.due_timers(4).await? == (vec![], Some(soon)));
+    lab.advance(Span::secs(61));
+    let (due, next) = node.store.due_timers(4).await?;
+    ensure!(next.is_none() && due.iter().map(|d| d.key).eq([job.deadline_timer()]), "{due:?}");
     Ok(())
 }
 

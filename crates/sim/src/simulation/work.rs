@@ -193,6 +193,7 @@ pub(super) async fn rest(fleet: &Fleet, disk: &Disk, promised: &[Promised]) -> R
                 filter: Filter::default(),
                 before: None,
                 limit: 1_000,
+                bytes: usize::MAX,
             };
             ensure!(store.jobs(ask).await?.items.len() == promised.len(), "jobs that nobody asked for");
         }

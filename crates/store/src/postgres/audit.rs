@@ -1,12 +1,14 @@
 //! Verifying the whole history, in one snapshot, page by page.
 
 use super::rows::{self, get, parsed};
-use super::{Db, link};
+use super::{Db, OPEN_WAIT, link};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Claimed, Report, Seals};
 use baton_core::seal::{Key, Root};
-use baton_core::{JobId, OrgId};
-use tokio_postgres::{IsolationLevel, Row, Transaction};
+use baton_core::{Digest, JobId, OrgId};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_postgres::{CancelToken, Client, Config, IsolationLevel, NoTls, Row, Transaction};
 use uuid::Uuid;
 
 /// Rows held in memory at once.
@@ -14,8 +16,13 @@ const PAGE: i64 = 5_000;
 
 impl Db {
     pub(crate) async fn audit(&self, key: Option<Key>) -> Result<Report, StoreError> {
-        let mut client = self.reader().await?;
-        let snapshot = client
+        if self.pool.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        // A connection of its own: it may take minutes, and others want to read meanwhile.
+        let mut apart = Apart::open(&self.config).await?;
+        let snapshot = apart
+            .client
             .build_transaction()
             .isolation_level(IsolationLevel::RepeatableRead)
             .read_only(true)
@@ -33,18 +40,45 @@ impl Db {
     }
 }
 
+/// One connection for one long question; who gives up waiting ends the question too.
+struct Apart {
+    client: Client,
+    cancel: CancelToken,
+    driver: JoinHandle<()>,
+}
+
+impl Apart {
+    async fn open(config: &Config) -> Result<Self, StoreError> {
+        let opened = tokio::time::timeout(OPEN_WAIT, link::plain(config)).await;
+        let (client, driver) = opened
+            .map_err(|_| StoreError::Unavailable("it does not answer".to_owned()))?
+            .map_err(|e| link::store_error(&e))?;
+        Ok(Self { cancel: client.cancel_token(), client, driver })
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.driver.abort();
+        if let Ok(runtime) = Handle::try_current() {
+            let cancel = self.cancel.clone();
+            runtime.spawn(async move { tokio::time::timeout(OPEN_WAIT, cancel.cancel_query(NoTls)).await });
+        }
+    }
+}
+
 async fn ask(
-    tx: &deadpool_postgres::Transaction<'_>,
+    tx: &Transaction<'_>,
     sql: &str,
     params: &[&(dyn tokio_postgres::types::ToSql + Sync)],
 ) -> Result<Vec<Row>, StoreError> {
-    let tx: &Transaction<'_> = tx;
     tx.query(sql, params).await.map_err(|e| link::store_error(&e))
 }
 
-async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END \
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), \
+         sha256(convert_to(CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END, 'UTF8')) \
          FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject \
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
@@ -66,7 +100,9 @@ async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) ->
                 None => None,
             };
             after = (event.org.to_string(), event.subject, event.n);
-            chains.event(report, &event, claimed, get(row, rows::EVENT_LEN + 3)?);
+            // Hashed by the database: a page of payloads would be too much to hold.
+            let body = get::<Option<&[u8]>>(row, rows::EVENT_LEN + 3)?.and_then(Digest::from_slice);
+            chains.event(report, &event, claimed, body);
         }
         if i64::try_from(found.len()) != Ok(PAGE) {
             chains.finish(report);
@@ -75,12 +111,7 @@ async fn chains(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) ->
     }
 }
 
-async fn seals(
-    tx: &deadpool_postgres::Transaction<'_>,
-    org: &OrgId,
-    key: Option<&Key>,
-    report: &mut Report,
-) -> Result<(), StoreError> {
+async fn seals(tx: &Transaction<'_>, org: &OrgId, key: Option<&Key>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!("SELECT {} FROM seal s WHERE s.org = $1 AND s.n > $2 ORDER BY s.n LIMIT $3", rows::SEAL);
     let range = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
     let mut checker = Seals::new(key);
@@ -111,7 +142,7 @@ async fn seals(
 }
 
 /// Rows whose history or whose other half is missing.
-async fn rows_without(tx: &deadpool_postgres::Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+async fn rows_without(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     const NO_EVENT: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
     let limit = i64::try_from(baton_core::audit::KEPT).unwrap_or(i64::MAX);
     let checks = [

@@ -36,7 +36,8 @@ impl From<Error> for Failed {
     fn from(e: Error) -> Self {
         match link::kind(&e) {
             Kind::Conflict => Self::Again,
-            Kind::Refused => Self::Spoiled(link::store_error(&e)),
+            // Waiting again would keep the others of the group waiting too.
+            Kind::Blocked | Kind::Refused => Self::Spoiled(link::store_error(&e)),
             Kind::Gone => Self::Gone,
             Kind::Unable => Self::Down(link::store_error(&e)),
         }

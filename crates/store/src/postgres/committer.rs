@@ -1,10 +1,10 @@
 //! Committers: each takes what waits, commits it as a group on its own connection, answers,
 //! and begins again.
 
-use super::Shared;
 use super::commit::{Failed, attempt, committed};
 use super::link::{self, Link};
 use super::resolve::{Became, resolve};
+use super::{OPEN_WAIT, Shared};
 use crate::error::StoreError;
 use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
 use std::sync::Arc;
@@ -14,8 +14,6 @@ use tokio::task::JoinHandle;
 
 /// How often a group looks for a new connection before its members are told that there is none.
 const CONNECT_TRIES: u32 = 6;
-/// A server that takes connections but never speaks is as good as none.
-const OPEN_WAIT: Duration = Duration::from_secs(10);
 
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
@@ -214,8 +212,9 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> 
         }
         conflicts += 1;
         if conflicts >= CONFLICT_TRIES {
+            // One member may be what the whole group stumbles over.
             let why = "the commit did not go through, repeatedly".to_owned();
-            return Err(Ended::Failed(StoreError::Unavailable(why)));
+            return Err(Ended::Spoiled(StoreError::Unavailable(why)));
         }
         // Spread out those who got in each other's way.
         let (chance, _) = shared.options.entropy.words();

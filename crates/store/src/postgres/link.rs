@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
     SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
-    SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'";
+    SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s'";
 
 pub(super) struct Link {
     pub client: Client,
@@ -65,6 +65,8 @@ pub(super) async fn plain(config: &Config) -> Result<(Client, JoinHandle<()>), E
 pub(super) enum Kind {
     /// Two nodes got in each other's way: try again.
     Conflict,
+    /// Somebody holds on to a row that one of the group wants.
+    Blocked,
     /// The database refused what was written.
     Refused,
     /// The connection is gone, or the server is going.
@@ -77,10 +79,11 @@ pub(super) fn kind(e: &Error) -> Kind {
     let Some(code) = e.code() else {
         return if e.is_closed() || e.as_db_error().is_none() { Kind::Gone } else { Kind::Refused };
     };
-    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE]
-        .contains(code)
-    {
+    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code) {
         return Kind::Conflict;
+    }
+    if *code == SqlState::LOCK_NOT_AVAILABLE {
+        return Kind::Blocked;
     }
     match code.code().get(..2) {
         // The server hung up on us, or has become a replica: another connection may do better.
@@ -107,6 +110,6 @@ pub(super) fn text(e: &Error) -> String {
 pub(super) fn store_error(e: &Error) -> StoreError {
     match kind(e) {
         Kind::Refused => StoreError::Rejected(text(e)),
-        Kind::Conflict | Kind::Gone | Kind::Unable => StoreError::Unavailable(text(e)),
+        Kind::Conflict | Kind::Blocked | Kind::Gone | Kind::Unable => StoreError::Unavailable(text(e)),
     }
 }

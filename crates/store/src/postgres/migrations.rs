@@ -2,26 +2,52 @@
 
 use super::link;
 use crate::error::OpenError;
-use crate::migrate::{Applied, Migration, pending};
-use tokio_postgres::{Client, Config, Error};
+use crate::migrate::{Applied, Migration, complete, pending};
+use std::time::Duration;
+use tokio_postgres::{Client, Config, Error, GenericClient};
 
 const ALL: [Migration; 1] =
     [Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") }];
+
+/// How long a node waits while another one migrates.
+const LOCK_WAIT: Duration = Duration::from_secs(300);
 
 fn database(e: &Error) -> OpenError {
     OpenError::Database(link::text(e))
 }
 
-/// Runs what is missing, one node at a time. Answers with the schema in use.
-pub(super) async fn run(config: &Config) -> Result<String, OpenError> {
+/// Runs what is missing, one node at a time; who only looks is told what is missing. Answers with
+/// the schema in use.
+pub(super) async fn run(config: &Config, look_only: bool) -> Result<String, OpenError> {
     let (mut client, driver) = link::plain(config).await.map_err(|e| database(&e))?;
-    let done = locked(&mut client).await;
+    let done = if look_only { look(&client).await } else { locked(&mut client).await };
     drop(client);
     driver.abort();
     done
 }
 
-async fn locked(client: &mut Client) -> Result<String, OpenError> {
+async fn look(client: &Client) -> Result<String, OpenError> {
+    let schema = schema(client).await?;
+    let found = client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[]).await;
+    if !found.map_err(|e| database(&e))?.get::<_, bool>(0) {
+        return Err(OpenError::NoDatabase("the database of that URL".to_owned()));
+    }
+    complete(&ALL, &applied(client).await?)?;
+    Ok(schema)
+}
+
+async fn applied(client: &impl GenericClient) -> Result<Vec<Applied>, OpenError> {
+    let rows = client.query("SELECT version, oldest, checksum FROM schema_version", &[]).await;
+    let rows = rows.map_err(|e| database(&e))?;
+    let applied = rows.iter().map(|row| Applied {
+        version: u32::try_from(row.get::<_, i32>(0)).unwrap_or_default(),
+        oldest: u32::try_from(row.get::<_, i32>(1)).unwrap_or_default(),
+        checksum: row.get(2),
+    });
+    Ok(applied.collect())
+}
+
+async fn schema(client: &Client) -> Result<String, OpenError> {
     let row = client.query_one("SELECT current_schema()::text, current_setting('server_version_num')::int", &[]).await;
     let row = row.map_err(|e| database(&e))?;
     let schema: Option<String> = row.get(0);
@@ -31,9 +57,15 @@ async fn locked(client: &mut Client) -> Result<String, OpenError> {
     if version < 130_000 {
         return Err(OpenError::Database(format!("PostgreSQL 13 or newer is needed; this is {}", version / 10_000)));
     }
+    Ok(schema)
+}
+
+async fn locked(client: &mut Client) -> Result<String, OpenError> {
+    let schema = schema(client).await?;
     // Ends with the transaction, whatever becomes of this process.
     let tx = client.transaction().await.map_err(|e| database(&e))?;
     let key = format!("baton migrations {schema}");
+    tx.batch_execute(&format!("SET LOCAL lock_timeout = {}", LOCK_WAIT.as_millis())).await.map_err(|e| database(&e))?;
     tx.query_one("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&key]).await.map_err(|e| database(&e))?;
     tx.batch_execute(
         "CREATE TABLE IF NOT EXISTS schema_version (
@@ -41,16 +73,7 @@ async fn locked(client: &mut Client) -> Result<String, OpenError> {
     )
     .await
     .map_err(|e| database(&e))?;
-    let rows = tx.query("SELECT version, oldest, checksum FROM schema_version", &[]).await.map_err(|e| database(&e))?;
-    let applied: Vec<_> = rows
-        .iter()
-        .map(|row| Applied {
-            version: u32::try_from(row.get::<_, i32>(0)).unwrap_or_default(),
-            oldest: u32::try_from(row.get::<_, i32>(1)).unwrap_or_default(),
-            checksum: row.get(2),
-        })
-        .collect();
-    for migration in pending(&ALL, &applied)? {
+    for migration in pending(&ALL, &applied(&tx).await?)? {
         tx.batch_execute(migration.sql).await.map_err(|e| database(&e))?;
         let (version, oldest) = (migration.version.cast_signed(), migration.oldest.cast_signed());
         tx.execute(

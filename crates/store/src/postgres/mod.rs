@@ -24,16 +24,16 @@ mod write;
 
 use crate::error::{OpenError, StoreError};
 use crate::group::{Message, QUEUE_MAX};
-use crate::open::OpenOptions;
+use crate::open::{Corrupt, OpenOptions};
 use crate::signals::{Signals, UNKNOWN};
 use crate::sqlite::DirLock;
 use baton_core::Micros;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 
 /// More were slower where it was measured; grouping does the rest.
@@ -42,6 +42,12 @@ const READERS: usize = 4;
 /// How long a question may wait for a connection.
 const READ_WAIT: Duration = Duration::from_secs(5);
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// A server that takes connections but never speaks is as good as none.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+/// How long the server works on a question, also when nobody waits for the answer any more.
+const READ_MAX: Duration = Duration::from_secs(30);
+/// Before a part that ended by itself is started again.
+const RESTART: Duration = Duration::from_secs(1);
 /// A server that says nothing for so long is taken for gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// How long opening waits to know how far the history is final. A long transaction elsewhere in
@@ -52,6 +58,7 @@ pub struct Db {
     pub(crate) options: OpenOptions,
     pub(crate) queue: mpsc::Sender<Message>,
     pub(crate) signals: Arc<Signals>,
+    config: Config,
     pool: Pool,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<DirLock>>,
@@ -83,12 +90,43 @@ fn shift(options: &OpenOptions) -> i64 {
     0
 }
 
+/// These parts never end by themselves; should one panic, nobody else does its work.
+fn keep_up<F: Future<Output = ()> + Send + 'static>(
+    part: &'static str,
+    run: impl Fn() -> F + Send + 'static,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            // Goes when this task is aborted.
+            let mut running = JoinSet::new();
+            running.spawn(run());
+            if let Some(Err(e)) = running.join_next().await {
+                tracing::error!(part, %e, "a part of the store panicked and is started again");
+            }
+            tokio::time::sleep(RESTART).await;
+        }
+    })
+}
+
+/// Which database a URL leads to, whoever asks: a short name.
+pub(crate) fn place(url: &str) -> String {
+    let config: Config = url.parse().unwrap_or_default();
+    let place = (config.get_hosts(), config.get_ports(), config.get_dbname(), config.get_options());
+    let mut digest = baton_core::Digest::of(&[format!("{place:?}").as_bytes()]).to_string();
+    digest.truncate(16);
+    digest
+}
+
 impl Db {
     pub(crate) async fn open(url: &str, options: OpenOptions) -> Result<Self, OpenError> {
         // The text of a parse error may repeat the URL, and with it a password.
         let mut config: Config = url
             .parse()
             .map_err(|_| OpenError::Url("expected postgres://user:password@host:port/database".to_owned()))?;
+        if config.get_ssl_mode() == SslMode::Require {
+            let why = "encrypted connections are not supported yet; leave sslmode out, and use loopback or a tunnel";
+            return Err(OpenError::Url(why.to_owned()));
+        }
         config
             .application_name("baton")
             .connect_timeout(CONNECT_WAIT)
@@ -98,7 +136,7 @@ impl Db {
             .keepalives_retries(3)
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
         let lock = DirLock::take(&options.data_dir)?;
-        let schema = migrations::run(&config).await?;
+        let schema = migrations::run(&config, options.corrupt == Corrupt::LeaveAlone).await?;
         let manager =
             Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
@@ -106,27 +144,34 @@ impl Db {
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(READ_WAIT))
             .create_timeout(Some(READ_WAIT))
+            .post_create(Hook::async_fn(|client, _| {
+                Box::pin(async move {
+                    let limit = format!("SET statement_timeout = {}", READ_MAX.as_millis());
+                    client.batch_execute(&limit).await.map_err(HookError::Backend)
+                })
+            }))
             .build()
             .map_err(|e| OpenError::Database(e.to_string()))?;
         let signals = Arc::new(Signals::new(UNKNOWN));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
-            config,
+            config: config.clone(),
             options: options.clone(),
             signals: signals.clone(),
             tail: Notify::new(),
             outbox: notify::Outbox::default(),
         });
+        let (waker, followed) = (shared.clone(), shared.clone());
         let mut tasks = vec![
-            tokio::spawn(notify::run(shared.clone(), notify::channel(&schema))),
-            tokio::spawn(tailer::run(shared.clone())),
+            keep_up("wake-ups", move || notify::run(waker.clone(), notify::channel(&schema))),
+            keep_up("tailer", move || tailer::run(followed.clone())),
         ];
         tasks.extend(committer::spawn(&shared, waiting, COMMITTERS));
         let mut mark = signals.events.subscribe();
         if tokio::time::timeout(MARK_WAIT, mark.wait_for(|mark| *mark != UNKNOWN)).await.is_err() {
             tracing::warn!("a long transaction keeps the history from being followed; readers wait for it");
         }
-        Ok(Self { options, queue, signals, pool, tasks: Mutex::new(tasks), lock: Mutex::new(Some(lock)) })
+        Ok(Self { options, queue, signals, config, pool, tasks: Mutex::new(tasks), lock: Mutex::new(Some(lock)) })
     }
 
     pub(crate) async fn now(&self) -> Result<Micros, StoreError> {

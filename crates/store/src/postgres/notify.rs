@@ -3,14 +3,15 @@
 //! A wake-up is a hint. Whoever waits also looks by himself now and then, so a lost one costs
 //! a moment and nothing else.
 
-use super::Shared;
 use super::link;
+use super::{OPEN_WAIT, Shared};
 use crate::group::Stirred;
 use futures_util::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Error, NoTls};
 
 const RECONNECT: Duration = Duration::from_secs(1);
@@ -56,7 +57,11 @@ pub(super) async fn run(shared: Arc<Shared>, channel: String) {
 }
 
 async fn connected(shared: &Shared, channel: &str) -> Result<(), Error> {
-    let (client, mut connection) = shared.config.connect(NoTls).await?;
+    let Ok(opened) = timeout(OPEN_WAIT, shared.config.connect(NoTls)).await else {
+        tracing::warn!("the database does not answer; polling goes on");
+        return Ok(());
+    };
+    let (client, mut connection) = opened?;
     let (tell, mut heard) = mpsc::channel(HEARD_MAX);
     let driver = tokio::spawn(async move {
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {

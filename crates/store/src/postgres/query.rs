@@ -5,19 +5,21 @@ use super::statements::{ENDED, LIVE};
 use super::{Db, link, shift};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
-use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
+use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
 use baton_core::seal::{Root, Seal};
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
+use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
-/// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
-const SCAN_MAX: usize = 10_000;
-/// Rows of a list fetched at once.
+/// Rows of a list looked at at once.
 const SCAN_STEP: i64 = 500;
+/// Whole records fetched at once: each may hold half a megabyte.
+const WHOLE_STEP: usize = 16;
 
 fn records_sql(tail: &str) -> String {
     let cold = rows::COLD;
@@ -37,32 +39,55 @@ impl Db {
     }
 
     pub(crate) async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
-        let sql = records_sql(
-            "WHERE j.org = $1 AND j.project = $2 AND ($3::uuid IS NULL OR j.id < $3) ORDER BY j.id DESC LIMIT $4",
-        );
-        let mut page = Page { items: Vec::new(), next: None };
-        let mut last = ask.before;
-        let mut scanned = 0;
+        let sql = "SELECT j.id, coalesce(l.state, j.state), l.pause FROM job j \
+                   LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
+                   WHERE j.org = $1 AND j.project = $2 AND j.id < $3 ORDER BY j.id DESC LIMIT $4";
+        let mut filling = Filling::new(&ask);
         loop {
-            let before = last.map(|id| id.0);
-            let found = self.ask(&sql, &[&ask.org.as_str(), &ask.project.as_str(), &before, &SCAN_STEP]).await?;
-            let more = row_limit(found.len()) == SCAN_STEP;
-            for row in &found {
-                if page.items.len() == ask.limit || scanned == SCAN_MAX {
-                    page.next = last;
-                    return Ok(page);
+            let before = filling.last.map_or(Uuid::max(), |id| id.0);
+            let found = self.ask(sql, &[&ask.org.as_str(), &ask.project.as_str(), &before, &SCAN_STEP]).await?;
+            for rows in found.chunks(WHOLE_STEP.min(ask.limit.max(1))) {
+                if filling.is_full() {
+                    return Ok(filling.cut());
                 }
-                let record = rows::record(row)?;
-                scanned += 1;
-                last = Some(record.job.id);
-                if ask.filter.matches(&record) {
-                    page.items.push(record);
+                let mut records = self.whole(&ask, rows).await?;
+                for row in rows {
+                    let id = JobId(get(row, 0)?);
+                    if filling.is_full() || !filling.take(id, records.remove(&id)) {
+                        return Ok(filling.cut());
+                    }
                 }
             }
-            if !more {
-                return Ok(page);
+            if row_limit(found.len()) < SCAN_STEP {
+                return Ok(filling.whole());
             }
         }
+    }
+
+    /// The whole records of those that match; a job may have moved on since it was looked at.
+    async fn whole(&self, ask: &ListJobs, rows: &[Row]) -> Result<BTreeMap<JobId, JobRecord>, StoreError> {
+        let mut ids: Vec<Uuid> = Vec::with_capacity(rows.len());
+        for row in rows {
+            if ask.filter.matches(rows::face(row, 1)?) {
+                ids.push(get(row, 0)?);
+            }
+        }
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.ask(&records_sql("WHERE j.org = $1 AND j.id = ANY($2)"), &[&ask.org.as_str(), &ids]).await?;
+        let records = found.iter().map(rows::record).collect::<Result<Vec<_>, _>>()?;
+        let still = records.into_iter().filter(|record| ask.filter.matches(record.job.status.face()));
+        Ok(still.map(|record| (record.job.id, record)).collect())
+    }
+
+    /// Another node may have shown more than this one has seen yet.
+    pub(crate) async fn reaches(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        if cursor.0 <= *self.signals.events.borrow() {
+            return Ok(true);
+        }
+        let found = self.ask("SELECT last_value FROM event_pos", &[]).await?;
+        found.first().map_or(Ok(false), |row| Ok(cursor.0 <= get(row, 0)?))
     }
 
     pub(crate) async fn events(
@@ -100,8 +125,10 @@ impl Db {
     }
 
     pub(crate) async fn due_timers(&self, wanted: usize) -> Result<(Vec<Due>, Option<Micros>), StoreError> {
-        let sql = "SELECT org, subject, kind, at, baton_now() FROM timer ORDER BY at LIMIT $1";
-        let found = self.ask(sql, &[&row_limit(wanted + 1)]).await?;
+        // A kind that a newer node has set is that node's to fire.
+        let sql = "SELECT org, subject, kind, at, baton_now() FROM timer WHERE kind = ANY($1) ORDER BY at LIMIT $2";
+        let kinds = timer::Kind::ALL.map(timer::Kind::as_str);
+        let found = self.ask(sql, &[&kinds.as_slice(), &row_limit(wanted + 1)]).await?;
         let mut due = Vec::new();
         for row in &found {
             let at = rows::micros(row, 3)?;
@@ -109,8 +136,7 @@ impl Db {
             if at > now || due.len() == wanted {
                 return Ok((due, Some(at)));
             }
-            // A kind that a newer node has set is that node's to fire.
-            let Some(kind) = timer::Kind::parse(get(row, 2)?) else { continue };
+            let kind = timer::Kind::parse(get(row, 2)?).ok_or_else(|| rows::garbled("not a kind of timer"))?;
             due.push(Due { org: parsed(row, 0)?, key: timer::Key { subject: get(row, 1)?, kind }, at });
         }
         Ok((due, None))

@@ -9,8 +9,10 @@ use super::Shared;
 use super::commit::Lost;
 use super::link;
 use baton_core::World;
+use baton_core::world::JobWrite;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
 
 /// How long we keep asking before we admit that we do not know.
@@ -59,8 +61,8 @@ async fn ask(shared: &Shared, lost: &Lost) -> Result<Option<Became>, Error> {
 async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
     let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[&lost.xid]).await?;
     match row.try_get::<_, Option<&str>>(0)? {
-        Some("committed") if stands(client, &lost.world).await? => Ok(Some(Became::Committed)),
-        Some("committed" | "aborted") => Ok(Some(Became::Aborted)),
+        Some("committed") => stands(client, &lost.world).await.map(Some),
+        Some("aborted") => Ok(Some(Became::Aborted)),
         Some(_) => {
             // Nobody is on the other end of that backend any more.
             client.query("SELECT pg_terminate_backend($1)", &[&lost.backend]).await?;
@@ -71,18 +73,25 @@ async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
     }
 }
 
-/// Whether what the group wrote is there. One row tells for all: they were written together.
-/// For what leaves neither event nor seal (an extended lease, a purge) the server's word must do:
-/// being wrong about it costs a lease or a purge, which come again.
-async fn stands(client: &Client, world: &World) -> Result<bool, Error> {
-    let found = if let Some(event) = world.events().last() {
+/// Whether what the group wrote is there. One row tells for all: they were written together. Rows
+/// that may have changed since tell only yes; for a purge alone the server's word must do: being
+/// wrong about it costs nothing, it comes again.
+async fn stands(client: &Client, world: &World) -> Result<Became, Error> {
+    let (found, otherwise) = if let Some(event) = world.events().last() {
         let sql = "SELECT 1 FROM event WHERE org = $1 AND subject = $2 AND n = $3 AND hash = $4";
-        client.query(sql, &[&event.org.as_str(), &event.subject, &event.n, &event.hash.0.as_slice()]).await?
+        let key: [&(dyn ToSql + Sync); 4] = [&event.org.as_str(), &event.subject, &event.n, &event.hash.0.as_slice()];
+        (client.query(sql, &key).await?, Became::Aborted)
     } else if let Some(seal) = world.seal_writes().last() {
         let sql = "SELECT 1 FROM seal WHERE org = $1 AND n = $2 AND mac = $3";
-        client.query(sql, &[&seal.org.as_str(), &seal.n, &seal.mac.0.as_slice()]).await?
+        (client.query(sql, &[&seal.org.as_str(), &seal.n, &seal.mac.0.as_slice()]).await?, Became::Aborted)
+    } else if let Some(JobWrite::Update(job)) = world.job_writes().last() {
+        // A lease that was extended, or a wake-up that was noted.
+        let sql = "SELECT 1 FROM live WHERE org = $1 AND id = $2 AND token = $3 AND wakes = $4 \
+                   AND lease_until IS NOT DISTINCT FROM $5";
+        let until = job.status.lease().map(|lease| lease.until.0);
+        (client.query(sql, &[&job.org.as_str(), &job.id.0, &job.token, &job.wakes, &until]).await?, Became::Unknown)
     } else {
-        return Ok(true);
+        return Ok(Became::Committed);
     };
-    Ok(!found.is_empty())
+    Ok(if found.is_empty() { otherwise } else { Became::Committed })
 }

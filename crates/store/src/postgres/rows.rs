@@ -5,7 +5,7 @@ use crate::error::StoreError;
 use crate::records::JobRecord;
 use baton_core::canon::{Digest, Json};
 use baton_core::event::{Head, Recorded};
-use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::job::{Cold, End, Face, Failure, Job, Kind, Lease, Pause, State, Status};
 use baton_core::seal::Seal;
 use baton_core::{JobId, Micros};
 use std::fmt::Display;
@@ -32,6 +32,12 @@ where
 
 pub(super) fn digest(row: &Row, i: usize) -> Result<Digest> {
     Digest::from_slice(get(row, i)?).ok_or_else(|| garbled("not a digest"))
+}
+
+/// A state and a pause, as the orchestrator routes name them.
+pub(super) fn face(row: &Row, from: usize) -> Result<Face> {
+    let state = State::parse(get(row, from)?).ok_or_else(|| garbled("not a state"))?;
+    Ok(Face::of(state, get::<Option<&str>>(row, from + 1)?.and_then(Pause::parse)))
 }
 
 pub(super) fn micros(row: &Row, i: usize) -> Result<Micros> {

@@ -10,10 +10,11 @@
 //!   noted position has a smaller id than that. When all smaller ids have ended, the gap will
 //!   never be filled (somebody rolled back), and the noted position is final.
 
-use super::Shared;
 use super::link;
+use super::{OPEN_WAIT, Shared};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Statement};
 
 /// Looks by itself this often, should no wake-up come.
@@ -48,7 +49,11 @@ struct Questions {
 }
 
 async fn connected(shared: &Shared, mark: &mut Option<i64>) -> Result<(), Error> {
-    let (client, driver) = link::plain(&shared.config).await?;
+    let Ok(opened) = timeout(OPEN_WAIT, link::plain(&shared.config)).await else {
+        tracing::warn!("the database does not answer; readers wait");
+        return Ok(());
+    };
+    let (client, driver) = opened?;
     let result = follow(shared, &client, mark).await;
     driver.abort();
     result
@@ -101,7 +106,7 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
         };
         shared.signals.publish(at);
         // Either way the next look decides; being woken only makes it sooner.
-        let _ = tokio::time::timeout(pause, shared.tail.notified()).await;
+        let _ = timeout(pause, shared.tail.notified()).await;
     }
 }
 

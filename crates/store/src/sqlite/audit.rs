@@ -4,7 +4,7 @@ use super::{Db, rows as row, store_error};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Claimed, Report, Seals};
 use baton_core::seal::{Key, Root};
-use baton_core::{JobId, OrgId};
+use baton_core::{Digest, JobId, OrgId};
 use rusqlite::{Connection, Transaction};
 
 impl Db {
@@ -68,8 +68,8 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
             }
             None => None,
         };
-        let body: Option<String> = row.get(row::EVENT_LEN + 3)?;
-        chains.event(report, &event, claimed, body.as_deref());
+        let body = row.get_ref(row::EVENT_LEN + 3)?.as_bytes_or_null()?.map(|text| Digest::of(&[text]));
+        chains.event(report, &event, claimed, body);
     }
     chains.finish(report);
     Ok(())

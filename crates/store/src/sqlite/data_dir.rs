@@ -43,10 +43,10 @@ fn create_private(dir: &Path) -> std::io::Result<()> {
 
 /// Opens and migrates the database; a corrupt one is moved aside first.
 pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connection, OpenError> {
-    if !path.exists() {
+    if is_missing(path) {
         missing(path, corrupt)?;
     }
-    let cause = match open_checked(path) {
+    let cause = match open_checked(path, corrupt) {
         Ok(conn) => return Ok(conn),
         Err(Failed::Open(e)) => return Err(e),
         Err(Failed::Corrupt(cause)) if corrupt == Corrupt::LeaveAlone => {
@@ -58,7 +58,7 @@ pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connec
     tracing::error!(%cause, moved_to = %moved_to.display(), "the database file was corrupt and has been moved aside");
     match corrupt {
         Corrupt::Stop | Corrupt::LeaveAlone => Err(OpenError::Corrupt { moved_to }),
-        Corrupt::StartEmpty => match open_checked(path) {
+        Corrupt::StartEmpty => match open_checked(path, corrupt) {
             Ok(conn) => Ok(conn),
             Err(Failed::Open(e)) => Err(e),
             Err(Failed::Corrupt(e)) => Err(OpenError::Database(e)),
@@ -66,13 +66,36 @@ pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connec
     }
 }
 
+/// No file, or one that nothing was ever written to.
+fn is_missing(path: &Path) -> bool {
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    bytes(path) == 0 && bytes(&beside(path, "-wal")) == 0
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// A supervisor starts a server again that has stopped. If it stopped because its database was
-/// damaged, the second start finds none, and must not mistake that for a first one.
+/// damaged, the second start finds none, and must not mistake that for a first one. Nor is it a
+/// first one if there were seals.
 fn missing(path: &Path, corrupt: Corrupt) -> Result<(), OpenError> {
     let dir = path.parent().unwrap_or(Path::new("."));
+    let sealed = dir.join(SEAL_HEADS).exists();
     match corrupt {
+        Corrupt::StartEmpty if sealed => {
+            let moved_to = quarantine(path)?;
+            tracing::error!(
+                moved_to = %moved_to.display(),
+                "the database is gone; what was remembered of its seals has been moved aside"
+            );
+            Ok(())
+        }
         Corrupt::StartEmpty => Ok(()),
-        Corrupt::LeaveAlone => Err(OpenError::NoDatabase(dir.to_owned())),
+        Corrupt::LeaveAlone => Err(OpenError::NoDatabase(dir.display().to_string())),
+        Corrupt::Stop if sealed => Err(OpenError::Gone(dir.to_owned())),
         Corrupt::Stop => {
             let aside = (1..=QUARANTINES_MAX).map(|n| aside(dir, n)).take_while(|aside| aside.exists()).last();
             aside.map_or(Ok(()), |moved_to| Err(OpenError::Corrupt { moved_to }))
@@ -89,6 +112,12 @@ enum Failed {
     Open(OpenError),
 }
 
+impl From<OpenError> for Failed {
+    fn from(e: OpenError) -> Self {
+        Self::Open(e)
+    }
+}
+
 impl From<rusqlite::Error> for Failed {
     fn from(e: rusqlite::Error) -> Self {
         match e.sqlite_error_code() {
@@ -98,7 +127,7 @@ impl From<rusqlite::Error> for Failed {
     }
 }
 
-fn open_checked(path: &Path) -> Result<Connection, Failed> {
+fn open_checked(path: &Path, corrupt: Corrupt) -> Result<Connection, Failed> {
     let mut conn = connect(path)?;
     let size = fs::metadata(path).map_or(0, |m| m.len());
     if size <= CHECK_WHOLE_BYTES {
@@ -109,7 +138,12 @@ fn open_checked(path: &Path) -> Result<Connection, Failed> {
     } else {
         conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
     }
-    migrations::run(&mut conn).map_err(Failed::Open)?;
+    if corrupt == Corrupt::LeaveAlone {
+        let dir = path.parent().unwrap_or(Path::new(".")).display().to_string();
+        migrations::look(&conn)?.ok_or(OpenError::NoDatabase(dir))?;
+    } else {
+        migrations::run(&mut conn)?;
+    }
     Ok(conn)
 }
 
@@ -120,12 +154,10 @@ fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
     for aside in (1..=QUARANTINES_MAX).map(|n| aside(dir, n)) {
         match fs::create_dir(&aside) {
             Ok(()) => {
-                let companions = ["", "-wal", "-shm"].map(|suffix| {
-                    let mut name = path.as_os_str().to_owned();
-                    name.push(suffix);
-                    PathBuf::from(name)
-                });
-                for from in companions.into_iter().chain([dir.join(SEAL_HEADS)]) {
+                let companions = ["", "-wal", "-shm"].map(|suffix| beside(path, suffix));
+                // The database last: whoever dies in between finds it damaged again, and not a new
+                // one beside the memory of the old.
+                for from in [dir.join(SEAL_HEADS)].into_iter().chain(companions.into_iter().rev()) {
                     if let (true, Some(name)) = (from.exists(), from.file_name()) {
                         fs::rename(&from, aside.join(name)).map_err(unusable)?;
                     }

@@ -1,7 +1,7 @@
 //! The schema on SQLite. Applied migrations are never edited.
 
 use crate::error::OpenError;
-use crate::migrate::{Applied, Migration, pending};
+use crate::migrate::{Applied, Migration, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
 const ALL: [Migration; 1] =
@@ -13,21 +13,35 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), OpenError> {
     run_all(conn, &ALL)
 }
 
+/// For looking only: whether all have run. `None` if there never was a database of ours.
+pub(super) fn look(conn: &Connection) -> Result<Option<()>, OpenError> {
+    let ours = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'";
+    let ours: i64 = conn.query_row(ours, [], |row| row.get(0)).map_err(database)?;
+    if ours == 0 {
+        return Ok(None);
+    }
+    complete(&ALL, &applied(conn)?).map(Some)
+}
+
+fn database(e: rusqlite::Error) -> OpenError {
+    OpenError::Database(e.to_string())
+}
+
+fn applied(conn: &Connection) -> Result<Vec<Applied>, OpenError> {
+    let mut all = conn.prepare("SELECT version, oldest, checksum FROM schema_version").map_err(database)?;
+    let rows =
+        all.query_map([], |row| Ok(Applied { version: row.get(0)?, oldest: row.get(1)?, checksum: row.get(2)? }));
+    rows.and_then(Iterator::collect).map_err(database)
+}
+
 fn run_all(conn: &mut Connection, all: &[Migration]) -> Result<(), OpenError> {
-    let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
     tx.execute_batch(
         "CREATE TABLE IF NOT EXISTS schema_version (
              version INTEGER PRIMARY KEY, name TEXT NOT NULL, oldest INTEGER NOT NULL, checksum BLOB NOT NULL)",
     )
     .map_err(database)?;
-    let applied = {
-        let mut all = tx.prepare("SELECT version, oldest, checksum FROM schema_version").map_err(database)?;
-        let rows =
-            all.query_map([], |row| Ok(Applied { version: row.get(0)?, oldest: row.get(1)?, checksum: row.get(2)? }));
-        rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(database)?
-    };
-    for migration in pending(all, &applied)? {
+    for migration in pending(all, &applied(&tx)?)? {
         tx.execute_batch(migration.sql).map_err(database)?;
         tx.execute(
             "INSERT INTO schema_version (version, name, oldest, checksum) VALUES (?1, ?2, ?3, ?4)",

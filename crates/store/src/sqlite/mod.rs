@@ -38,7 +38,7 @@ use writer::{Inner, Writer};
 pub use disk::Disk;
 
 /// The file in the data directory.
-pub(crate) const FILE: &str = "baton.db";
+pub const FILE: &str = "baton.db";
 
 pub struct Db {
     pub(crate) options: OpenOptions,

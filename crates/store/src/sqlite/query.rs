@@ -3,7 +3,7 @@
 use super::{Db, rows, store_error};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
-use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page, row_limit};
+use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
 use baton_core::seal::{Root, Seal};
@@ -11,9 +11,6 @@ use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
-
-/// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
-const SCAN_MAX: usize = 10_000;
 
 fn records_sql(tail: &str) -> String {
     let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
@@ -151,7 +148,10 @@ pub(super) fn orgs(conn: &Connection) -> rusqlite::Result<Vec<OrgId>> {
 }
 
 fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Due>, Option<Micros>)> {
-    let mut all = conn.prepare_cached("SELECT org, subject, kind, at FROM timer ORDER BY at LIMIT ?1")?;
+    // A kind that a newer Baton has set is that one's to fire.
+    let kinds = timer::Kind::ALL.map(|kind| format!("'{kind}'")).join(", ");
+    let sql = format!("SELECT org, subject, kind, at FROM timer WHERE kind IN ({kinds}) ORDER BY at LIMIT ?1");
+    let mut all = conn.prepare_cached(&sql)?;
     let mut found = all.query([row_limit(limit + 1)])?;
     let mut due = Vec::new();
     while let Some(row) = found.next()? {
@@ -160,37 +160,40 @@ fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Du
             return Ok((due, Some(at)));
         }
         let kind = row.get_ref(2)?.as_str()?;
-        // A kind that a newer node has set is that node's to fire.
-        let Some(kind) = timer::Kind::parse(kind) else { continue };
+        let kind = timer::Kind::parse(kind).ok_or_else(|| rows::garbled(2, "not a kind of timer"))?;
         due.push(Due { org: rows::parsed(row, 0)?, key: timer::Key { subject: rows::uuid(row, 1)?, kind }, at });
     }
     Ok((due, None))
 }
 
 fn list(conn: &Connection, ask: &ListJobs) -> rusqlite::Result<Page<JobRecord, JobId>> {
-    let mut sql = "WHERE j.org = ?1 AND j.project = ?2".to_owned();
+    let mut sql = "SELECT j.id, coalesce(l.state, j.state), l.pause FROM job j \
+                   LEFT JOIN live l ON l.org = j.org AND l.id = j.id WHERE j.org = ?1 AND j.project = ?2"
+        .to_owned();
     let mut values = vec![Value::from(ask.org.as_str().to_owned()), ask.project.as_str().to_owned().into()];
     if let Some(before) = ask.before {
         sql.push_str(" AND j.id < ?3");
         values.push(before.0.as_bytes().to_vec().into());
     }
     sql.push_str(" ORDER BY j.id DESC");
-    let mut all = conn.prepare_cached(&records_sql(&sql))?;
+    let mut all = conn.prepare_cached(&sql)?;
+    let mut whole = conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))?;
+    // One snapshot for both: it lasts while this query does.
     let mut found = all.query(params_from_iter(values))?;
-    let mut page = Page { items: Vec::new(), next: None };
-    let mut scanned = 0;
-    let mut last = None;
+    let mut filling = Filling::new(ask);
     while let Some(row) = found.next()? {
-        if page.items.len() == ask.limit || scanned == SCAN_MAX {
-            page.next = last;
-            break;
+        if filling.is_full() {
+            return Ok(filling.cut());
         }
-        let record = rows::record(row)?;
-        scanned += 1;
-        last = Some(record.job.id);
-        if ask.filter.matches(&record) {
-            page.items.push(record);
+        let id = JobId(rows::uuid(row, 0)?);
+        let record = if ask.filter.matches(rows::face(row, 1)?) {
+            Some(whole.query_row((ask.org.as_str(), id.0.as_bytes()), rows::record)?)
+        } else {
+            None
+        };
+        if !filling.take(id, record) {
+            return Ok(filling.cut());
         }
     }
-    Ok(page)
+    Ok(filling.whole())
 }

@@ -91,16 +91,29 @@ pub(super) async fn apart<T: Send + 'static>(
     path: &Path,
     f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let mut conn = connect(path).map_err(store_error)?;
-    conn.pragma_update(None, "query_only", true).map_err(store_error)?;
-    let interrupt = Interrupt(conn.get_interrupt_handle());
+    let path = path.to_owned();
+    let (opened, hear_opened) = oneshot::channel();
     let (reply, heard) = oneshot::channel();
     std::thread::Builder::new()
         .name("sqlite-read-apart".to_owned())
         .spawn(move || {
-            let _ = reply.send(f(&mut conn));
+            let conn = connect(&path).and_then(|conn| {
+                conn.pragma_update(None, "query_only", true)?;
+                Ok(conn)
+            });
+            match conn {
+                // Nobody waits any more: then nothing is asked either.
+                Ok(mut conn) if opened.send(Interrupt(conn.get_interrupt_handle())).is_ok() => {
+                    let _ = reply.send(f(&mut conn));
+                }
+                Ok(_) => {}
+                Err(e) => {
+                    let _ = reply.send(Err(store_error(e)));
+                }
+            }
         })
         .map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    let interrupt = hear_opened.await;
     let answer = heard.await.map_err(|_| StoreError::Closed)?;
     drop(interrupt);
     answer

@@ -2,7 +2,7 @@
 
 use baton_core::canon::{Digest, Json};
 use baton_core::event::{Head, Recorded};
-use baton_core::job::{Cold, End, Failure, Job, Kind, Lease, Pause, State, Status};
+use baton_core::job::{Cold, End, Face, Failure, Job, Kind, Lease, Pause, State, Status};
 use baton_core::seal::Seal;
 use baton_core::{JobId, Micros};
 use rusqlite::Row;
@@ -29,6 +29,12 @@ pub(super) fn uuid(row: &Row<'_>, i: usize) -> rusqlite::Result<Uuid> {
 
 pub(super) fn digest(row: &Row<'_>, i: usize) -> rusqlite::Result<Digest> {
     Digest::from_slice(row.get_ref(i)?.as_blob()?).ok_or_else(|| garbled(i, "not a digest"))
+}
+
+/// A state and a pause, as the orchestrator routes name them.
+pub(super) fn face(row: &Row<'_>, from: usize) -> rusqlite::Result<Face> {
+    let state = State::parse(row.get_ref(from)?.as_str()?).ok_or_else(|| garbled(from, "not a state"))?;
+    Ok(Face::of(state, row.get_ref(from + 1)?.as_str_or_null()?.and_then(Pause::parse)))
 }
 
 pub(super) fn micros(row: &Row<'_>, i: usize) -> rusqlite::Result<Micros> {

@@ -1,0 +1,45 @@
+//! A corner of a shared PostgreSQL for one test alone.
+
+use anyhow::{Context, Result};
+use baton_engine::OsEntropy;
+use baton_store::Entropy;
+use tokio_postgres::NoTls;
+
+/// The variable that names a PostgreSQL to experiment on.
+pub const DATABASE_URL: &str = "BATON_TEST_DATABASE_URL";
+
+/// An empty schema of its own.
+pub struct Schema {
+    /// Leads into this schema and no other.
+    pub url: String,
+    name: String,
+}
+
+impl Schema {
+    /// `None` if there is no PostgreSQL to experiment on; the test command always gives one, and
+    /// where it matters its absence is an error.
+    pub async fn create() -> Result<Option<Self>> {
+        let Some(base) = std::env::var(DATABASE_URL).ok().filter(|url| !url.is_empty()) else {
+            let needed = std::env::var_os("CI").is_some();
+            anyhow::ensure!(!needed, "{DATABASE_URL} is not set; run the tests with `cargo xtask test`");
+            return Ok(None);
+        };
+        let (a, b) = OsEntropy::default().words();
+        let name = format!("t_{a:016x}{b:016x}");
+        run(&base, &format!("CREATE SCHEMA {name}")).await?;
+        let joint = if base.contains('?') { '&' } else { '?' };
+        Ok(Some(Self { url: format!("{base}{joint}options=-csearch_path%3D{name}"), name }))
+    }
+
+    pub async fn remove(self) -> Result<()> {
+        run(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name)).await
+    }
+}
+
+async fn run(url: &str, sql: &str) -> Result<()> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.context("connecting to the test database")?;
+    let connection = tokio::spawn(connection);
+    client.batch_execute(sql).await?;
+    drop(client);
+    Ok(connection.await??)
+}
