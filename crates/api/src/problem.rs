@@ -126,7 +126,9 @@ impl From<StoreError> for Fault {
             StoreError::OutcomeUnknown => "the database went away during the commit",
             StoreError::Overloaded => "too many commands are waiting to be committed",
             StoreError::Closed => "the database was closed because Baton is stopping",
-            StoreError::Rejected(_) | StoreError::Panicked(_) | StoreError::Garbled(_) => return Self::internal(error),
+            StoreError::Rejected(_) | StoreError::Panicked(_) | StoreError::Garbled(_) | StoreError::Damaged(_) => {
+                return Self::internal(error);
+            }
         };
         tracing::warn!(cause = %error, code = error.code(), "the store did not answer");
         Self::new(error.code(), detail)

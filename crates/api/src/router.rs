@@ -21,6 +21,7 @@ pub fn router(app: App) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::scrape))
         .route("/docs/errors", get(docs::errors))
+        .route("/docs/errors.md", get(docs::errors))
         .route("/docs/api.md", get(docs::api))
         .with_state(app.clone());
     dress(routes, app)

@@ -2,13 +2,16 @@
 
 use crate::config::StoreSettings;
 use baton_store::SQLITE_FILE;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const PREFIX: &str = "corrupt-";
+
 /// What there was before the store was opened.
 pub struct Before {
-    aside: BTreeSet<PathBuf>,
+    /// By their numbers.
+    aside: BTreeMap<u32, PathBuf>,
     database: bool,
 }
 
@@ -22,15 +25,14 @@ impl Before {
     /// Where the database went that is now an empty one: just now, or at an earlier start that
     /// then refused to go on without it.
     pub fn moved(&self, data_dir: &Path) -> Option<PathBuf> {
-        let now = list(data_dir);
-        let fresh = now.difference(&self.aside).next().cloned();
-        fresh.or_else(|| if self.database { None } else { self.aside.last().cloned() })
+        let last = list(data_dir).pop_last();
+        last.filter(|(n, _)| !self.database || !self.aside.contains_key(n)).map(|(_, path)| path)
     }
 }
 
 /// The directories in the data directory that the store moved damaged databases into.
-fn list(data_dir: &Path) -> BTreeSet<PathBuf> {
+fn list(data_dir: &Path) -> BTreeMap<u32, PathBuf> {
     let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();
-    let aside = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("corrupt-"));
-    aside.map(|entry| entry.path()).collect()
+    let numbered = |name: &str| name.strip_prefix(PREFIX)?.parse().ok();
+    entries.filter_map(|entry| Some((numbered(&entry.file_name().to_string_lossy())?, entry.path()))).collect()
 }

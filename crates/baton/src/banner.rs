@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::paint::{bad, bold, dim, good};
 use crate::print;
 use crate::version::VERSION;
+use baton_store::SQLITE_FILE;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,8 +24,13 @@ pub fn say(address: SocketAddr, store: &StoreSettings, moved: Option<&Path>) -> 
     let mut out = print::out();
     if let Some(moved) = moved {
         let moved = std::path::absolute(moved).unwrap_or_else(|_| moved.to_owned());
-        writeln!(out, "{}", bad("THE DATABASE WAS DAMAGED: Baton has started with an empty one."))?;
-        writeln!(out, "Nothing was deleted; the damaged file is in {}", moved.display())?;
+        let (what, left) = if moved.join(SQLITE_FILE).exists() {
+            ("WAS DAMAGED", "the damaged file")
+        } else {
+            ("IS GONE", "what was left of it")
+        };
+        writeln!(out, "{}", bad(format_args!("THE DATABASE {what}: Baton has started with an empty one.")))?;
+        writeln!(out, "Nothing was deleted; {left} is in {}", moved.display())?;
         writeln!(out)?;
     }
     writeln!(out, "{} {VERSION} {}", bold("Baton"), good("is up"))?;

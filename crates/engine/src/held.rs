@@ -15,6 +15,8 @@ struct Holding {
     /// By our own clock, counted from before the last word that the store heard: past this
     /// moment somebody else may have the job.
     good_until: Instant,
+    /// No beat got through in time. What is stopped may need a while to end.
+    overdue: bool,
     /// While the handler runs.
     handler: Option<(Id, AbortHandle)>,
 }
@@ -29,7 +31,12 @@ impl Held {
     }
 
     pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, handler: AbortHandle) {
-        let holding = Holding { lease, good_until: asked_at + lease.to_std(), handler: Some((handler.id(), handler)) };
+        let holding = Holding {
+            lease,
+            good_until: asked_at + lease.to_std(),
+            overdue: false,
+            handler: Some((handler.id(), handler)),
+        };
         self.all().insert(fence, holding);
     }
 
@@ -62,6 +69,7 @@ impl Held {
         for fence in fences {
             if let Some(holding) = all.get_mut(fence) {
                 holding.good_until = sent_at + holding.lease.to_std();
+                holding.overdue = false;
             }
         }
     }
@@ -75,11 +83,18 @@ impl Held {
         lost.len()
     }
 
-    /// Stops the handlers whose leases may have run out by then because no beat got through.
+    /// Stops the handlers whose leases may have run out by then because no beat got through. How
+    /// many leases that is news of.
     pub fn stop_overdue(&self, by: Instant) -> usize {
-        let all = self.all();
-        let overdue = all.values().filter(|h| h.good_until < by).filter_map(|h| h.handler.as_ref());
-        overdue.map(|(_, handler)| handler.abort()).count()
+        let mut news = 0;
+        for holding in self.all().values_mut().filter(|h| h.good_until < by) {
+            if let Some((_, handler)) = &holding.handler {
+                handler.abort();
+                news += usize::from(!holding.overdue);
+                holding.overdue = true;
+            }
+        }
+        news
     }
 
     pub fn stop_all(&self) {

@@ -110,7 +110,10 @@ impl Pool {
                     tracing::warn!(jobId = %job, %why, "an outcome came too late");
                 }
                 Err(CommitError::Store(
-                    StoreError::Rejected(why) | StoreError::Panicked(why) | StoreError::Garbled(why),
+                    StoreError::Rejected(why)
+                    | StoreError::Panicked(why)
+                    | StoreError::Garbled(why)
+                    | StoreError::Damaged(why),
                 )) => {
                     pending.tries += 1;
                     tracing::error!(jobId = %job, %why, tries = pending.tries, "an outcome could not be recorded");

@@ -13,7 +13,7 @@ use baton_core::{JobId, Json, OrgId, seal};
 use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
 use baton_sim::hold::Hold;
 use baton_sim::lab::{Lab, Node, Place, echo, name};
-use baton_store::{JobRecord, Store};
+use baton_store::{Cursor, JobRecord, Store};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +99,19 @@ async fn until(store: &Store, id: JobId, enough: impl Fn(&JobRecord) -> bool) ->
             return Ok(found);
         }
         let _ = tokio::time::timeout(Duration::from_millis(20), events.changed()).await;
+    }
+}
+
+/// Until readers of the history can see such an event; only then it can be sealed.
+async fn told(store: &Store, kind: &str) -> Result<()> {
+    let mut events = store.watch_events();
+    loop {
+        events.mark_unchanged();
+        let page = store.events(&OrgId::default(), Cursor::START, 1_000).await?;
+        if page.items.iter().any(|row| row.event.kind == kind) {
+            return Ok(());
+        }
+        events.changed().await?;
     }
 }
 
@@ -383,6 +396,7 @@ async fn cutting_off_the_tail_with_its_seals_is_noticed(lab: Lab) -> Result<()> 
     let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
     let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
     until(engine.store(), id, is(Face::Completed)).await?;
+    told(engine.store(), "job.completed").await?;
     engine.stop(Duration::from_secs(5)).await;
     let store = lab.node().await?.store;
     let report = baton_engine::audit::verify(&store, Some(key.clone()), Some(&memory)).await?;
@@ -414,6 +428,7 @@ async fn stopping_seals_the_history(lab: Lab) -> Result<()> {
     let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
     let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
     until(engine.store(), id, is(Face::Completed)).await?;
+    told(engine.store(), "job.completed").await?;
     engine.stop(Duration::from_secs(5)).await;
     let store = lab.node().await?.store;
     let report = store.audit(Some(key)).await?;

@@ -22,6 +22,10 @@ pub enum StoreError {
     /// A command panicked while deciding: our fault too. Its neighbours were not harmed.
     #[error("a command failed while deciding: {0}")]
     Panicked(String),
+    /// The database itself is not what it was: a damaged file, a table that is gone, rights taken
+    /// away.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
     /// What stands in the database cannot be read as what it should be.
     #[error("a row cannot be understood: {0}")]
     Garbled(String),
@@ -39,7 +43,7 @@ impl StoreError {
             Self::OutcomeUnknown => "outcome_unknown",
             Self::Overloaded => "overloaded",
             Self::Closed => "store_closed",
-            Self::Rejected(_) | Self::Panicked(_) | Self::Garbled(_) => "internal",
+            Self::Rejected(_) | Self::Panicked(_) | Self::Garbled(_) | Self::Damaged(_) => "internal",
         }
     }
 }
@@ -82,7 +86,7 @@ pub enum OpenError {
     #[error("there is no Baton database in {0}")]
     NoDatabase(String),
     #[error(
-        "the database in {0} is gone or empty, but its seals are remembered; restore a backup, or start with --start-empty to go on without it"
+        "the database in {0} is gone or empty, but there was one: its seals or its log are left; restore a backup, or start with --start-empty to go on without it"
     )]
     Gone(PathBuf),
     #[error("the database URL cannot be used: {0}")]

@@ -132,21 +132,30 @@ pub async fn an_empty_file_is_a_new_database(lab: Lab) -> Result<()> {
 
 pub async fn a_database_that_is_gone_is_not_mistaken_for_a_first_start(lab: Lab) -> Result<()> {
     let sound = sound(&lab).await?;
-    let dir = lab.data_dir("node_g");
-    put(&dir, &sound)?;
-    fs::write(dir.join("seal.heads"), "")?;
-    for nothing in [false, true] {
+    let ways: [(&str, &str, &[u8]); 3] =
+        [("seals", "seal.heads", b""), ("a log", "baton.db-wal", b"x"), ("both", "seal.heads", b"")];
+    for (n, (way, left, bytes)) in ways.into_iter().enumerate() {
+        let name = format!("gone_{n}");
+        let dir = lab.data_dir(&name);
+        put(&dir, &sound)?;
         fs::remove_file(dir.join(FILE))?;
-        if nothing {
+        fs::write(dir.join(left), bytes)?;
+        if way == "both" {
             fs::write(dir.join(FILE), "")?;
+            fs::write(dir.join("baton.db-wal"), "x")?;
         }
-        let no = open(&lab, "node_g", Corrupt::Stop).await.err().context("it should not have been opened")?;
-        ensure!(matches!(&no, OpenError::Gone(gone) if *gone == dir), "{no:?}");
-        let store = open(&lab, "node_g", Corrupt::StartEmpty).await?;
-        ensure!(!dir.join("seal.heads").exists(), "what was remembered goes aside");
+        let nothing = open(&lab, &name, Corrupt::LeaveAlone).await.err();
+        ensure!(matches!(nothing, Some(OpenError::NoDatabase(_))), "{way}: {nothing:?}");
+        for _ in 0..2 {
+            let no = open(&lab, &name, Corrupt::Stop).await.err().with_context(|| way.to_owned())?;
+            ensure!(matches!(&no, OpenError::Gone(gone) if *gone == dir), "{way}: {no:?}");
+            ensure!(fs::read(dir.join(left))? == bytes, "{way}: it was touched");
+        }
+        let store = open(&lab, &name, Corrupt::StartEmpty).await?;
+        ensure!(fs::read(dir.join("corrupt-1").join(left))? == bytes, "{way}: what is left goes aside");
         store.commit(echo_in("p1"), Actor::Api).await?;
         store.close().await;
-        fs::write(dir.join("seal.heads"), "")?;
+        open(&lab, &name, Corrupt::Stop).await.context("it is there now")?;
     }
-    open(&lab, "node_g", Corrupt::Stop).await.context("it is there now").map(drop)
+    Ok(())
 }

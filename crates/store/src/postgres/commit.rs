@@ -44,9 +44,31 @@ impl From<Error> for Failed {
     }
 }
 
-pub(super) async fn attempt(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<(), Failed> {
+/// How long a group waits for a row that somebody else holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Long,
+    /// For one of a group that has waited already.
+    Short,
+}
+
+impl Patience {
+    pub const fn begin(self) -> &'static str {
+        match self {
+            Self::Long => "BEGIN",
+            Self::Short => "BEGIN; SET LOCAL lock_timeout = '500ms'",
+        }
+    }
+}
+
+pub(super) async fn attempt(
+    shared: &Shared,
+    link: &Link,
+    works: &mut [Work],
+    patience: Patience,
+) -> Result<(), Failed> {
     for _ in 0..=NEED_ROUNDS + 1 {
-        match round(shared, link, works).await {
+        match round(shared, link, works, patience).await {
             Ok(true) => return Ok(()),
             Ok(false) => rollback(link).await?,
             Err(failed @ (Failed::Spoiled(_) | Failed::Again | Failed::Down(_))) => {
@@ -65,9 +87,9 @@ async fn rollback(link: &Link) -> Result<(), Failed> {
 }
 
 /// Loads, decides, writes and commits; `false` if somebody needs to see more first.
-async fn round(shared: &Shared, link: &Link, works: &mut [Work]) -> Result<bool, Failed> {
+async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patience) -> Result<bool, Failed> {
     let plan = group::plan(works).map_err(Failed::Spoiled)?;
-    let loaded = load(link, &plan, shared.shift()).await.map_err(|failed| match failed {
+    let loaded = load(link, &plan, patience, shared.shift()).await.map_err(|failed| match failed {
         load::Failed::Sql(e) => e.into(),
         load::Failed::Rows(why) => Failed::Spoiled(why),
     })?;

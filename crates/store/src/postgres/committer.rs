@@ -1,7 +1,7 @@
 //! Committers: each takes what waits, commits it as a group on its own connection, answers,
 //! and begins again.
 
-use super::commit::{Failed, attempt, committed};
+use super::commit::{Failed, Patience, attempt, committed};
 use super::link::{self, Link};
 use super::resolve::{Became, resolve};
 use super::{OPEN_WAIT, Shared};
@@ -11,9 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// How often a group looks for a new connection before its members are told that there is none.
 const CONNECT_TRIES: u32 = 6;
+
+/// How long the members of a spoiled group are run one by one; the rest is turned away, because
+/// others wait behind them.
+const SINGLY_FOR: Duration = Duration::from_secs(15);
 
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
@@ -122,12 +127,17 @@ async fn group(shared: &Shared, link: &mut Option<Link>, mut works: Vec<Work>) -
     if works.is_empty() {
         return Fate::Alive;
     }
-    match tries(shared, link, &mut works).await {
+    match tries(shared, link, &mut works, Patience::Long).await {
         Ok(()) => works.into_iter().for_each(Work::answer),
-        Err(Ended::Spoiled(_)) => {
+        Err(Ended::Spoiled(why)) => {
+            let until = Instant::now() + SINGLY_FOR;
             for work in works {
                 let mut alone = vec![work];
-                match tries(shared, link, &mut alone).await {
+                if Instant::now() > until {
+                    fail(alone, &StoreError::Unavailable(why.to_string()));
+                    continue;
+                }
+                match tries(shared, link, &mut alone, Patience::Short).await {
                     Ok(()) => alone.into_iter().for_each(Work::answer),
                     Err(Ended::Spoiled(why) | Ended::Failed(why)) => fail(alone, &why),
                     #[cfg(feature = "faults")]
@@ -163,7 +173,7 @@ enum Ended {
 }
 
 /// Tries until it is committed, refused by the database, or there has been enough trying.
-async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> Result<(), Ended> {
+async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], patience: Patience) -> Result<(), Ended> {
     let mut connects = 0;
     let mut conflicts = 0;
     loop {
@@ -185,7 +195,9 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> 
             connects += 1;
             continue;
         };
-        match attempt(shared, open, works).await {
+        let outcome = attempt(shared, open, works, patience).await;
+        let in_the_way = matches!(outcome, Err(Failed::Again));
+        match outcome {
             Ok(()) => return Ok(()),
             Err(Failed::Spoiled(why)) => return Err(Ended::Spoiled(why)),
             Err(Failed::Down(why)) => return Err(Ended::Failed(why)),
@@ -212,9 +224,9 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work]) -> 
         }
         conflicts += 1;
         if conflicts >= CONFLICT_TRIES {
+            let why = StoreError::Unavailable("the commit did not go through, repeatedly".to_owned());
             // One member may be what the whole group stumbles over.
-            let why = "the commit did not go through, repeatedly".to_owned();
-            return Err(Ended::Spoiled(StoreError::Unavailable(why)));
+            return Err(if in_the_way { Ended::Spoiled(why) } else { Ended::Failed(why) });
         }
         // Spread out those who got in each other's way.
         let (chance, _) = shared.options.entropy.words();

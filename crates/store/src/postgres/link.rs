@@ -107,8 +107,15 @@ pub(super) fn text(e: &Error) -> String {
     }
 }
 
+/// What no command of ours can be to blame for: a table or a right that is gone, rows the server
+/// cannot read.
+fn is_damage(e: &Error) -> bool {
+    e.code().is_some_and(|code| matches!(code.code().get(..2), Some("42" | "XX")))
+}
+
 pub(super) fn store_error(e: &Error) -> StoreError {
     match kind(e) {
+        Kind::Refused if is_damage(e) => StoreError::Damaged(text(e)),
         Kind::Refused => StoreError::Rejected(text(e)),
         Kind::Conflict | Kind::Blocked | Kind::Gone | Kind::Unable => StoreError::Unavailable(text(e)),
     }

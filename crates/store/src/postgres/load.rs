@@ -2,6 +2,7 @@
 //!
 //! Locks that wait come before locks that skip, so two nodes cannot wait for each other.
 
+use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use crate::group::{Candidate, Found, Plan};
@@ -97,7 +98,12 @@ async fn rows_if(
     if wanted { link.client.query(statement, params).await } else { Ok(Vec::new()) }
 }
 
-pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::Result<Loaded, Failed> {
+pub(super) async fn load(
+    link: &Link,
+    plan: &Plan,
+    patience: Patience,
+    shift: i64,
+) -> std::result::Result<Loaded, Failed> {
     let s = &link.statements;
     let k = Keys::of(plan);
     let asking = !plan.asks.is_empty();
@@ -114,7 +120,7 @@ pub(super) async fn load(link: &Link, plan: &Plan, shift: i64) -> std::result::R
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
     // `join!` polls in order, and a statement is sent when it is first polled.
     let (begun, definitions, jobs, seals, timers, onces, promoted, candidates, next_due, now) = join!(
-        link.client.batch_execute("BEGIN"),
+        link.client.batch_execute(patience.begin()),
         rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
         rows_if(link, !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
         rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),

@@ -111,7 +111,9 @@ fn keep_up<F: Future<Output = ()> + Send + 'static>(
 /// Which database a URL leads to, whoever asks: a short name.
 pub(crate) fn place(url: &str) -> String {
     let config: Config = url.parse().unwrap_or_default();
-    let place = (config.get_hosts(), config.get_ports(), config.get_dbname(), config.get_options());
+    // Without a name, the database is called like the user.
+    let database = config.get_dbname().or(config.get_user());
+    let place = (config.get_hosts(), config.get_ports(), database, config.get_options());
     let mut digest = baton_core::Digest::of(&[format!("{place:?}").as_bytes()]).to_string();
     digest.truncate(16);
     digest

@@ -84,10 +84,15 @@ async fn stands(client: &Client, world: &World) -> Result<Became, Error> {
     } else if let Some(seal) = world.seal_writes().last() {
         let sql = "SELECT 1 FROM seal WHERE org = $1 AND n = $2 AND mac = $3";
         (client.query(sql, &[&seal.org.as_str(), &seal.n, &seal.mac.0.as_slice()]).await?, Became::Aborted)
+    } else if let Some((key, record)) = world.once_writes().last() {
+        let sql = "SELECT 1 FROM once WHERE org = $1 AND scope = $2 AND key = $3 AND request = $4 AND expires_at = $5";
+        let row: [&(dyn ToSql + Sync); 5] =
+            [&key.org.as_str(), &key.scope, &key.key, &record.request.0.as_slice(), &record.expires_at.0];
+        (client.query(sql, &row).await?, Became::Aborted)
     } else if let Some(JobWrite::Update(job)) = world.job_writes().last() {
-        // A lease that was extended, or a wake-up that was noted.
-        let sql = "SELECT 1 FROM live WHERE org = $1 AND id = $2 AND token = $3 AND wakes = $4 \
-                   AND lease_until IS NOT DISTINCT FROM $5";
+        // A lease that was extended, or a wake-up that was noted: neither is ever taken back.
+        let sql = "SELECT 1 FROM live WHERE org = $1 AND id = $2 AND token = $3 AND wakes >= $4 \
+                   AND (lease_until IS NULL OR $5::bigint IS NULL OR lease_until >= $5)";
         let until = job.status.lease().map(|lease| lease.until.0);
         (client.query(sql, &[&job.org.as_str(), &job.id.0, &job.token, &job.wakes, &until]).await?, Became::Unknown)
     } else {

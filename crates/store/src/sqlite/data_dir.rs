@@ -43,7 +43,7 @@ fn create_private(dir: &Path) -> std::io::Result<()> {
 
 /// Opens and migrates the database; a corrupt one is moved aside first.
 pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connection, OpenError> {
-    if is_missing(path) {
+    if is_empty(path) {
         missing(path, corrupt)?;
     }
     let cause = match open_checked(path, corrupt) {
@@ -66,10 +66,8 @@ pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connec
     }
 }
 
-/// No file, or one that nothing was ever written to.
-fn is_missing(path: &Path) -> bool {
-    let bytes = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
-    bytes(path) == 0 && bytes(&beside(path, "-wal")) == 0
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).map_or(0, |file| file.len()) == 0
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -80,22 +78,22 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// A supervisor starts a server again that has stopped. If it stopped because its database was
 /// damaged, the second start finds none, and must not mistake that for a first one. Nor is it a
-/// first one if there were seals.
+/// first one if there were seals, or if there is a log without its file: SQLite would delete it.
 fn missing(path: &Path, corrupt: Corrupt) -> Result<(), OpenError> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let sealed = dir.join(SEAL_HEADS).exists();
+    let left = dir.join(SEAL_HEADS).exists() || !is_empty(&beside(path, "-wal"));
     match corrupt {
-        Corrupt::StartEmpty if sealed => {
+        Corrupt::StartEmpty if left => {
             let moved_to = quarantine(path)?;
             tracing::error!(
                 moved_to = %moved_to.display(),
-                "the database is gone; what was remembered of its seals has been moved aside"
+                "the database is gone; what was left of it has been moved aside"
             );
             Ok(())
         }
         Corrupt::StartEmpty => Ok(()),
         Corrupt::LeaveAlone => Err(OpenError::NoDatabase(dir.display().to_string())),
-        Corrupt::Stop if sealed => Err(OpenError::Gone(dir.to_owned())),
+        Corrupt::Stop if left => Err(OpenError::Gone(dir.to_owned())),
         Corrupt::Stop => {
             let aside = (1..=QUARANTINES_MAX).map(|n| aside(dir, n)).take_while(|aside| aside.exists()).last();
             aside.map_or(Ok(()), |moved_to| Err(OpenError::Corrupt { moved_to }))
@@ -155,9 +153,8 @@ fn quarantine(path: &Path) -> Result<PathBuf, OpenError> {
         match fs::create_dir(&aside) {
             Ok(()) => {
                 let companions = ["", "-wal", "-shm"].map(|suffix| beside(path, suffix));
-                // The database last: whoever dies in between finds it damaged again, and not a new
-                // one beside the memory of the old.
-                for from in [dir.join(SEAL_HEADS)].into_iter().chain(companions.into_iter().rev()) {
+                // The file before its log: alone it could pass for sound, as it was some time ago.
+                for from in [dir.join(SEAL_HEADS)].into_iter().chain(companions) {
                     if let (true, Some(name)) = (from.exists(), from.file_name()) {
                         fs::rename(&from, aside.join(name)).map_err(unusable)?;
                     }

@@ -135,7 +135,7 @@ pub(crate) fn store_error(e: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode as Code;
     match e.sqlite_error_code() {
         Some(Code::ConstraintViolation) => StoreError::Rejected(e.to_string()),
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StoreError::Garbled(e.to_string()),
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StoreError::Damaged(e.to_string()),
         Some(_) => StoreError::Unavailable(e.to_string()),
         None => StoreError::Garbled(e.to_string()),
     }

@@ -54,6 +54,21 @@ impl Db {
         .await
     }
 
+    /// Readers see a commit a moment before it is told.
+    pub(crate) async fn reaches(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        self.read(move |conn| {
+            let mut there =
+                conn.prepare_cached("SELECT 1 FROM event WHERE org = ?1 AND pos >= ?2").map_err(store_error)?;
+            for org in orgs(conn).map_err(store_error)? {
+                if there.exists((org.as_str(), cursor.0)).map_err(store_error)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
+    }
+
     pub(crate) async fn expired(&self, limit: usize) -> Result<Vec<Fence>, StoreError> {
         let now = self.clock_now();
         self.fences("phase = 3 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2", now.0.into(), limit).await
