@@ -10,10 +10,10 @@ use baton_core::definition::RegisterError;
 use baton_store::{CommitError, Store, StoreError};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Given to what was told to stop, beyond the drain itself, to say so to the store.
@@ -28,7 +28,7 @@ pub struct Engine {
 struct Inner {
     shared: Arc<Shared>,
     pool: Mutex<Option<JoinHandle<()>>>,
-    background: Mutex<Vec<AbortHandle>>,
+    background: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Drop for Inner {
@@ -43,7 +43,19 @@ impl Inner {
         if let Some(pool) = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pool.abort();
         }
-        self.background.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(|task| task.abort());
+        self.background().iter().for_each(JoinHandle::abort);
+    }
+
+    fn background(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After this nothing of what was aborted still runs: an abort alone is only a request.
+    async fn gone(&self) {
+        let tasks = std::mem::take(&mut *self.background());
+        for task in tasks {
+            let _ = tokio::time::timeout(LAST_WORDS, task).await;
+        }
     }
 }
 
@@ -186,13 +198,13 @@ impl Engine {
         }
         let pool = spawn(&shared, "pool", pool::run);
         let mut background = vec![
-            spawn(&shared, "beater", beater::run).abort_handle(),
-            spawn(&shared, "sweeper", sweeper::run).abort_handle(),
-            spawn(&shared, "timers", timers::run).abort_handle(),
-            spawn(&shared, "purger", purger::run).abort_handle(),
+            spawn(&shared, "beater", beater::run),
+            spawn(&shared, "sweeper", sweeper::run),
+            spawn(&shared, "timers", timers::run),
+            spawn(&shared, "purger", purger::run),
         ];
         if let Some(key) = shared.options.seal_key.clone() {
-            background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)).abort_handle());
+            background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)));
         }
         let inner = Inner { shared, pool: Mutex::new(Some(pool)), background: Mutex::new(background) };
         Ok(Self { inner: Arc::new(inner) })
@@ -255,6 +267,7 @@ impl Engine {
             }
         }
         self.inner.abort();
+        self.inner.gone().await;
         if let Some(key) = &shared.options.seal_key {
             match tokio::time::timeout(LAST_WORDS, sealer::seal_all(shared, key)).await {
                 Ok(Ok(())) => {}

@@ -1,7 +1,7 @@
 //! Closing ranges of the history under a key that the database does not hold.
 
 use crate::engine::Shared;
-use crate::seal_memory;
+use crate::seal_memory::{self, Heads};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::seal::{Close, Key, Seal, SealHead};
@@ -26,10 +26,11 @@ pub(crate) async fn run(shared: Arc<Shared>, key: Key) {
 
 /// Also called when the engine stops, so that a quiet history is closed whole.
 pub(crate) async fn seal_all(shared: &Shared, key: &Key) -> Result<(), StoreError> {
+    let mut memory = shared.options.seal_memory.as_deref().and_then(Memory::load);
     let mut outcome = Ok(());
     for org in shared.store.orgs().await? {
         // What is wrong with one org's history does not leave the others' open.
-        if let Err(e) = seal_org(shared, &org, key).await {
+        if let Err(e) = seal_org(shared, &org, key, memory.as_mut()).await {
             tracing::warn!(%org, %e, "the history of an org could not be sealed");
             outcome = Err(e);
         }
@@ -37,18 +38,24 @@ pub(crate) async fn seal_all(shared: &Shared, key: &Key) -> Result<(), StoreErro
     outcome
 }
 
-async fn seal_org(shared: &Shared, org: &OrgId, key: &Key) -> Result<(), StoreError> {
-    while seal_one(shared, org, key).await? {}
+async fn seal_org(
+    shared: &Shared,
+    org: &OrgId,
+    key: &Key,
+    mut memory: Option<&mut Memory<'_>>,
+) -> Result<(), StoreError> {
+    while seal_one(shared, org, key, memory.as_deref_mut()).await? {}
     Ok(())
 }
 
 /// Whether there may be more to seal.
-async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, StoreError> {
+async fn seal_one(
+    shared: &Shared,
+    org: &OrgId,
+    key: &Key,
+    mut memory: Option<&mut Memory<'_>>,
+) -> Result<bool, StoreError> {
     let unsealed = shared.store.unsealed(org, RANGE_MAX).await?;
-    let count = unsealed.root.count;
-    if count == 0 {
-        return Ok(false);
-    }
     let last = match &unsealed.last {
         // Seals of two keys in one chain could be verified by nobody.
         Some(last) if last.mac_under(key) != last.mac => {
@@ -61,11 +68,13 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
         Some(last) => last.head(),
         None => SealHead::NONE,
     };
-    if let Some(path) = &shared.options.seal_memory
-        && let Some(remembered) = remembered(path, org)
-        && (remembered.n > last.n || remembered.n == last.n && remembered.mac != last.mac)
+    if let Some(memory) = memory.as_deref_mut()
+        && !memory.agrees(org, last)
     {
-        tracing::error!(%org, remembered = remembered.n, found = last.n, "seals are gone; run baton audit. Nothing is sealed");
+        return Ok(false);
+    }
+    let count = unsealed.root.count;
+    if count == 0 {
         return Ok(false);
     }
     let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.store.now().await?, key);
@@ -77,7 +86,9 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
                 %org, n = seal.n, from = seal.from_pos, to = seal.to_pos, count, root = %seal.root, mac = %seal.mac,
                 "history sealed"
             );
-            remember(shared, org, seal.head());
+            if let Some(memory) = memory {
+                memory.keep(org, seal.head());
+            }
             Ok(usize::try_from(count) == Ok(RANGE_MAX))
         }
         // Another node sealed first; its seal is as good as ours.
@@ -86,24 +97,46 @@ async fn seal_one(shared: &Shared, org: &OrgId, key: &Key) -> Result<bool, Store
     }
 }
 
-fn remembered(path: &Path, org: &OrgId) -> Option<SealHead> {
-    match seal_memory::load(path) {
-        Ok(heads) => heads.get(org).copied(),
-        Err(e) => {
-            tracing::error!(%e, "the memory of seals cannot be read");
-            None
-        }
-    }
+/// What is remembered outside the database.
+struct Memory<'a> {
+    path: &'a Path,
+    heads: Heads,
 }
 
-/// Only after the commit: a memory ahead of the database would cry wolf after a crash.
-fn remember(shared: &Shared, org: &OrgId, head: SealHead) {
-    let Some(path) = &shared.options.seal_memory else { return };
-    let saved = seal_memory::load(path).and_then(|mut heads| {
-        heads.insert(org.clone(), head);
-        seal_memory::save(path, &heads)
-    });
-    if let Err(e) = saved {
-        tracing::error!(%e, "the memory of seals cannot be written");
+impl<'a> Memory<'a> {
+    /// What cannot be read is left as it is: it may still be mended.
+    fn load(path: &'a Path) -> Option<Self> {
+        match seal_memory::load(path) {
+            Ok(heads) => Some(Self { path, heads }),
+            Err(e) => {
+                tracing::error!(%e, "the memory of seals cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Whether the last seal that was found is no older than the one remembered. A newer one, of
+    /// another node or of just before a crash, is remembered from now on: its MAC was verified.
+    fn agrees(&mut self, org: &OrgId, found: SealHead) -> bool {
+        let remembered = self.heads.get(org).copied().unwrap_or(SealHead::NONE);
+        if remembered.n > found.n || remembered.n == found.n && remembered.mac != found.mac {
+            tracing::error!(
+                %org, remembered = remembered.n, found = found.n,
+                "seals are gone; run baton audit. Nothing is sealed"
+            );
+            return false;
+        }
+        if remembered.n < found.n {
+            self.keep(org, found);
+        }
+        true
+    }
+
+    /// Only after the commit: a memory ahead of the database would cry wolf after a crash.
+    fn keep(&mut self, org: &OrgId, head: SealHead) {
+        self.heads.insert(org.clone(), head);
+        if let Err(e) = seal_memory::save(self.path, &self.heads) {
+            tracing::error!(%e, "the memory of seals cannot be written");
+        }
     }
 }
