@@ -1,8 +1,9 @@
 //! What a decision asks to be written: a struct of per-domain parts, each applied by its own
 //! code in each store, never one enum of everything.
 
-use crate::event::Event;
-use crate::{definition, job, seal, timer};
+use crate::event::{Event, Note};
+use crate::id::JobId;
+use crate::{definition, doc, job, seal, sink, timer};
 
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -11,6 +12,12 @@ pub struct Changes {
     pub timers: Vec<timer::Change>,
     pub definitions: Vec<definition::Change>,
     pub seals: Vec<seal::Seal>,
+    pub docs: Vec<doc::Change>,
+    pub sinks: Vec<sink::Row>,
+    /// Message ids with the jobs they stand for.
+    pub messages: Vec<(String, JobId)>,
+    pub pruned: Vec<job::prune::Pruned>,
+    pub notes: Vec<Note>,
 }
 
 impl Changes {
@@ -27,6 +34,28 @@ impl Changes {
     #[must_use]
     pub fn job(mut self, change: job::Change) -> Self {
         self.jobs.push(change);
+        self
+    }
+
+    #[must_use]
+    pub fn doc(mut self, change: doc::Change) -> Self {
+        self.docs.push(change);
+        self
+    }
+
+    /// Both, in the order of happening.
+    #[must_use]
+    pub fn and(mut self, after: Self) -> Self {
+        self.events.extend(after.events);
+        self.jobs.extend(after.jobs);
+        self.timers.extend(after.timers);
+        self.definitions.extend(after.definitions);
+        self.seals.extend(after.seals);
+        self.docs.extend(after.docs);
+        self.sinks.extend(after.sinks);
+        self.messages.extend(after.messages);
+        self.pruned.extend(after.pruned);
+        self.notes.extend(after.notes);
         self
     }
 

@@ -1,8 +1,11 @@
 //! The shape of every rule: name what you read, decide, or refuse.
 
 use crate::changes::Changes;
+use crate::dedupe;
 use crate::definition::{self, Definitions};
+use crate::doc;
 use crate::id::{Ids, JobId};
+use crate::lane::LaneKey;
 use crate::name::{OrgId, WorkerId};
 use crate::rng::Rng;
 use crate::time::Micros;
@@ -20,7 +23,7 @@ pub trait Command: Send + Sync + 'static {
     fn org(&self) -> &OrgId;
 
     /// The keys this command must see, as far as they are known before seeing anything.
-    fn reads(&self) -> Reads;
+    fn reads(&self, defs: &Definitions) -> Reads;
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Self::Out, Self::No>;
 }
@@ -82,13 +85,26 @@ impl fmt::Display for Actor {
 
 /// Keys to load and lock, of one org.
 ///
-/// The fields stand in the one total order: a commit locks definitions, then jobs, each in key
-/// order. What has no row to lock is guarded otherwise: a timer is only ever touched under the
-/// lock of its subject; of two seals, or two first registrations, the unique key lets one pass.
+/// The fields stand in the one total order: a commit locks definitions, documents, the count of
+/// all that wait, then jobs, then lanes, each in key order. A job comes with its lane. What has no
+/// row to lock is guarded otherwise: a timer is only ever touched under the lock of its subject; of
+/// two seals, two first registrations or two jobs with one dedupe key, the unique key lets one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     pub definitions: BTreeSet<definition::Key>,
+    pub docs: BTreeSet<doc::Key>,
+    /// How many jobs from outside wait in project lanes.
+    pub crowd: bool,
     pub jobs: BTreeSet<JobId>,
+    /// Jobs with all that is known of them: to be shown, merged into or made anew.
+    pub records: BTreeSet<JobId>,
+    /// Whoever holds the key, with all that is known of it.
+    pub dedupes: BTreeSet<dedupe::Key>,
+    /// The jobs that messages stand for, likewise.
+    pub messages: BTreeSet<String>,
+    /// Whether failed jobs have been made anew, and as what.
+    pub requeued: BTreeSet<JobId>,
+    pub lanes: BTreeSet<LaneKey>,
     pub seal: bool,
     pub timers: BTreeSet<timer::Key>,
 }
@@ -110,6 +126,10 @@ impl Reads {
         Self { definitions: BTreeSet::from([key]), ..Self::default() }
     }
 
+    pub fn doc(key: doc::Key) -> Self {
+        Self { docs: BTreeSet::from([key]), ..Self::default() }
+    }
+
     pub fn seal() -> Self {
         Self { seal: true, ..Self::default() }
     }
@@ -122,7 +142,14 @@ impl Reads {
 
     pub fn merge(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
+        self.docs.extend(other.docs);
+        self.crowd |= other.crowd;
         self.jobs.extend(other.jobs);
+        self.records.extend(other.records);
+        self.dedupes.extend(other.dedupes);
+        self.messages.extend(other.messages);
+        self.requeued.extend(other.requeued);
+        self.lanes.extend(other.lanes);
         self.seal |= other.seal;
         self.timers.extend(other.timers);
     }

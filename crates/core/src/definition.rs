@@ -8,13 +8,16 @@ use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::event::{Event, Head, Subject};
 use crate::id::DefinitionId;
-use crate::job::Kind;
+use crate::job::{self, Failure, Job, Kind, cancel};
 use crate::name::{OrgId, TypeName};
+use crate::rules::Rules;
 use crate::time::Span;
 use crate::world::View;
+use crate::{dedupe, lane, retry, sink};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Built-in definitions belong to no tenant; they stand under this org.
 pub const SYSTEM_ORG: &str = "baton";
@@ -59,7 +62,10 @@ pub struct Change {
     pub body: Json,
 }
 
-/// How jobs of one type are treated.
+/// How jobs of one type are treated: data, so that it can be stored and shown.
+///
+/// What is at its default is left out of the stored text: a field that comes later does not change
+/// what earlier versions were registered as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobType {
@@ -68,12 +74,85 @@ pub struct JobType {
     pub summary: String,
     /// Lower goes first.
     pub priority: i32,
-    pub max_attempts: u32,
+    /// Executions; the configured number, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
     /// How long a lease lasts without a heartbeat.
     pub lease: Span,
+    #[serde(default, skip_serializing_if = "lane::Rule::is_default")]
+    pub lane: lane::Rule,
+    #[serde(default, skip_serializing_if = "dedupe::Rule::is_default")]
+    pub dedupe: dedupe::Rule,
+    #[serde(default, skip_serializing_if = "retry::Policy::is_default")]
+    pub retry: retry::Policy,
+    #[serde(default, skip_serializing_if = "Timeout::is_default")]
+    pub timeout: Timeout,
+    #[serde(default, skip_serializing_if = "cancel::Rule::is_default")]
+    pub cancel: cancel::Rule,
+    #[serde(default, skip_serializing_if = "AtStop::is_default")]
+    pub at_stop: AtStop,
+    /// JSON Schema; anything is accepted without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_schema: Option<Value>,
+}
+
+/// How long one execution may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timeout {
+    /// As long as the configuration says.
+    #[default]
+    Configured,
+    Never,
+    After(Span),
+}
+
+impl Timeout {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What becomes of a job that still runs when its node has waited long enough to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtStop {
+    /// Somebody else, or a later life, goes on with it.
+    #[default]
+    GiveBack,
+    /// It ends as cancelled.
+    Cancel,
+}
+
+impl AtStop {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl JobType {
+    /// With everything at its default.
+    pub fn new(name: TypeName, version: u32, summary: &str) -> Self {
+        Self {
+            name,
+            version,
+            summary: summary.to_owned(),
+            priority: job::BACKGROUND,
+            max_attempts: None,
+            lease: Span::secs(30),
+            lane: lane::Rule::default(),
+            dedupe: dedupe::Rule::default(),
+            retry: retry::Policy::default(),
+            timeout: Timeout::default(),
+            cancel: cancel::Rule::default(),
+            at_stop: AtStop::default(),
+            payload_schema: None,
+            result_schema: None,
+        }
+    }
+
     pub fn kind(&self) -> Kind {
         Kind { name: self.name.clone(), version: self.version }
     }
@@ -86,6 +165,20 @@ impl JobType {
             body: Json::of(&serde_json::to_value(self).unwrap_or_default()),
         }
     }
+
+    /// How long one execution may take; `None` is for ever.
+    pub fn timeout(&self, rules: &Rules) -> Option<Span> {
+        match self.timeout {
+            Timeout::Configured => Some(rules.timeout),
+            Timeout::Never => None,
+            Timeout::After(span) => Some(span),
+        }
+    }
+
+    /// Whether taking a job in looks at its payload.
+    pub(crate) fn looks_inside(&self) -> bool {
+        !self.lane.is_default() || !self.dedupe.is_default() || self.payload_schema.is_some()
+    }
 }
 
 impl OrgId {
@@ -94,32 +187,89 @@ impl OrgId {
     }
 }
 
-/// The definitions a node knows; handed to every decision.
-#[derive(Clone, Debug, Default)]
+/// Says whether a value has the shape that a schema asks for.
+pub trait Shape: Send + Sync {
+    /// An error says where it does not fit, and why.
+    fn check(&self, value: &Value) -> Result<(), String>;
+}
+
+/// A moment in a job's life that a hook hears of.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment<'a> {
+    Queued,
+    Started,
+    Completed(&'a Json),
+    Failed(&'a Failure),
+    Canceled(&'a str),
+}
+
+/// The code of a job type that takes part in decisions: pure, like everything here.
+pub trait Hooks: Send + Sync {
+    /// The payload of a waiting job after a duplicate was merged into it.
+    fn merge(&self, waiting: &Value, incoming: &Value) -> Value {
+        dedupe::merge_patch(waiting, incoming)
+    }
+
+    /// Rows to write in the commit of the move. An effect in the outside world is another job.
+    fn sink(&self, job: &Job, payload: &Json, moment: Moment<'_>) -> Vec<sink::Row>;
+}
+
+/// A job type with its code.
+#[derive(Clone)]
+pub struct Entry {
+    pub job_type: JobType,
+    pub hooks: Option<Arc<dyn Hooks>>,
+    pub payload: Option<Arc<dyn Shape>>,
+    pub result: Option<Arc<dyn Shape>>,
+}
+
+impl Entry {
+    pub const fn plain(job_type: JobType) -> Self {
+        Self { job_type, hooks: None, payload: None, result: None }
+    }
+}
+
+/// The definitions a node knows, and the rules it follows; handed to every decision.
+#[derive(Clone, Default)]
 pub struct Definitions {
-    job_types: BTreeMap<TypeName, BTreeMap<u32, JobType>>,
+    pub rules: Rules,
+    entries: BTreeMap<TypeName, BTreeMap<u32, Entry>>,
 }
 
 impl Definitions {
     pub fn of(types: impl IntoIterator<Item = JobType>) -> Self {
-        let mut all = Self::default();
-        for t in types {
-            all.job_types.entry(t.name.clone()).or_default().insert(t.version, t);
+        Self::with(types.into_iter().map(Entry::plain), Rules::default())
+    }
+
+    pub fn with(entries: impl IntoIterator<Item = Entry>, rules: Rules) -> Self {
+        let mut all = Self { rules, entries: BTreeMap::new() };
+        for entry in entries {
+            let (name, version) = (entry.job_type.name.clone(), entry.job_type.version);
+            all.entries.entry(name).or_default().insert(version, entry);
         }
         all
     }
 
     /// The newest version of a job type.
-    pub fn newest(&self, name: &TypeName) -> Option<&JobType> {
-        self.job_types.get(name)?.values().next_back()
+    pub fn newest(&self, name: &TypeName) -> Option<&Entry> {
+        self.entries.get(name)?.values().next_back()
+    }
+
+    pub fn entry(&self, kind: &Kind) -> Option<&Entry> {
+        self.entries.get(&kind.name)?.get(&kind.version)
     }
 
     pub fn pinned(&self, kind: &Kind) -> Option<&JobType> {
-        self.job_types.get(&kind.name)?.get(&kind.version)
+        self.entry(kind).map(|entry| &entry.job_type)
     }
 
     pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
-        self.job_types.values().flat_map(BTreeMap::values)
+        self.entries.values().flat_map(BTreeMap::values).map(|entry| &entry.job_type)
+    }
+
+    /// Whether deciding over a job of this kind needs its payload.
+    pub fn wants_payload(&self, kind: &Kind) -> bool {
+        self.entry(kind).is_some_and(|entry| entry.hooks.is_some())
     }
 }
 
@@ -160,7 +310,7 @@ impl Command for Register {
         &self.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::definition(self.key.clone())
     }
 
@@ -175,16 +325,17 @@ impl Command for Register {
             };
         }
         let id = known.map_or_else(|| cx.ids.definition(), |d| d.id);
-        let mut changes = Changes::none().event(Event {
-            subject: Subject::Definition(id),
-            kind: "definition.registered",
-            data: Json::of(&json!({
-                "class": self.key.class.as_str(),
-                "name": self.key.name,
-                "sha256": digest,
-                "version": self.version,
-            })),
+        let data = json!({
+            "class": self.key.class.as_str(),
+            "name": self.key.name,
+            "sha256": digest,
+            "version": self.version,
         });
+        let mut changes = Changes::none().event(Event::new(
+            Subject::Definition(id),
+            "definition.registered",
+            Json::of(&data),
+        ));
         changes.definitions.push(Change { key: self.key.clone(), id, version: self.version, body: self.body.clone() });
         Decision::Done(Registered::Now, changes)
     }

@@ -9,9 +9,10 @@
 //! Elsewhere: positions for readers (`baton-store`), sealing ([`crate::seal`]).
 
 use crate::canon::{Digest, Json};
-use crate::id::{DefinitionId, JobId};
-use crate::name::OrgId;
-use crate::time::Micros;
+use crate::doc;
+use crate::id::{DefinitionId, DocId, JobId};
+use crate::name::{OrgId, ProjectId, TypeName};
+use crate::time::{Micros, Span};
 use std::fmt;
 use uuid::Uuid;
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 pub enum Subject {
     Job(JobId),
     Definition(DefinitionId),
+    Doc(doc::Class, DocId),
 }
 
 impl Subject {
@@ -27,6 +29,7 @@ impl Subject {
         match self {
             Self::Job(id) => id.0,
             Self::Definition(id) => id.0,
+            Self::Doc(_, id) => id.0,
         }
     }
 
@@ -35,7 +38,7 @@ impl Subject {
         match kind.split('.').next()? {
             "job" => Some(Self::Job(JobId(id))),
             "definition" => Some(Self::Definition(DefinitionId(id))),
-            _ => None,
+            word => doc::Class::parse(word).map(|class| Self::Doc(class, DocId(id))),
         }
     }
 }
@@ -45,6 +48,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Job(id) => id.fmt(f),
             Self::Definition(id) => id.fmt(f),
+            Self::Doc(_, id) => id.fmt(f),
         }
     }
 }
@@ -56,6 +60,28 @@ pub struct Event {
     /// `subject.verb_in_past`, such as `job.completed`.
     pub kind: &'static str,
     pub data: Json,
+}
+
+impl Event {
+    pub const fn new(subject: Subject, kind: &'static str, data: Json) -> Self {
+        Self { subject, kind, data }
+    }
+}
+
+/// What logs and counters are told of a job's move, or of a request that came to nothing new.
+/// Not part of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub job: JobId,
+    pub project: ProjectId,
+    pub kind: TypeName,
+    pub attempt: u32,
+    /// The event, or `job.deduplicated`.
+    pub what: &'static str,
+    pub reason: Option<String>,
+    /// How long it could have been handed out before it was.
+    pub waited: Option<Span>,
+    pub background: bool,
 }
 
 /// Where a subject's chain ends.

@@ -79,6 +79,11 @@ typed_id!(
     DefinitionId, "def"
 );
 
+typed_id!(
+    /// A cold thing: a schedule, a lane that was paused.
+    DocId, "doc"
+);
+
 /// The seed of one command: drawn at submission, kept through every retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
@@ -122,6 +127,10 @@ impl Ids {
 
     pub fn definition(&mut self) -> DefinitionId {
         DefinitionId(self.uuid())
+    }
+
+    pub fn doc(&mut self) -> DocId {
+        DocId(self.uuid())
     }
 }
 

@@ -13,6 +13,25 @@ pub const JOBS_PER_COMMAND: usize = 1_000;
 /// A job can be scheduled, or given a deadline, this far ahead.
 pub const AHEAD: crate::time::Span = crate::time::Span::secs(366 * 24 * 60 * 60);
 
+/// Jobs of one batch.
+pub const BATCH_JOBS: usize = 1_000;
+/// Longest message id.
+pub const MESSAGE_ID_CHARS: usize = 255;
+/// How long a message id is remembered.
+pub const MESSAGE_KEPT: crate::time::Span = crate::time::Span::secs(24 * 60 * 60);
+/// Longest reason given for a cancellation.
+pub const REASON_CHARS: usize = 200;
+/// Longest note on the progress of a job, and thread or turn of its running context.
+pub const NOTE_CHARS: usize = 200;
+/// Largest question of a job, and answer to it, as canonical JSON text.
+pub const QUESTION_BYTES: usize = 16 * 1024;
+/// After how long it is worth asking again when a queue is full.
+pub const FULL_RETRY: crate::time::Span = crate::time::Span::secs(1);
+/// Jobs whose history is removed in one commit.
+pub const PRUNE_JOBS: usize = 50;
+/// Events that a job may have and still be pruned with others; one with more goes alone.
+pub const PRUNE_EVENTS: usize = 5_000;
+
 /// Cuts a message to a length in characters, never inside one. NUL, which PostgreSQL cannot
 /// store, is shown as its picture.
 pub fn cut(text: &str, chars: usize) -> String {

@@ -92,6 +92,11 @@ name!(
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'-')
 );
 name!(
+    /// A recurring job of a project; named by its users.
+    ScheduleName, "a schedule name", 64, "letters, digits and . _ -",
+    |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
+);
+name!(
     /// A chat session that a job was started from.
     SessionId, "a session id", 128, "letters, digits and . _ : -",
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-')

@@ -1,49 +1,411 @@
 //! Which due job goes next.
 //!
-//! Decided here and nowhere else, so that both databases choose alike. Lower priority numbers
-//! go first; among equals, whoever was enqueued first.
+//! Decided here and nowhere else, so that both databases choose alike. The store shows the heads
+//! of some lanes; this says which of them are handed out.
+//!
+//! Inside a lane: lower priority numbers first, then the order of arrival. Across lanes: the
+//! interactive class before the background one, and in each class the lanes take turns, so that a
+//! busy lane delays another by one job and no more. A background job that has waited for
+//! [`Rules::aging`] goes first after at most [`Rules::burst`] interactive jobs in a row; that holds
+//! inside each lane and across lanes.
+//!
+//! Invariants
+//! - Never more jobs than asked for, never more from a lane than it has slots.
+//! - A job that brings its slot (it only paused for a tool) needs no free one.
 
-use std::cmp::Ordering;
+use crate::job;
+use crate::lane::LaneKey;
+use crate::name::OrgId;
+use crate::rules::Rules;
+use crate::time::Micros;
+use std::collections::{BTreeMap, VecDeque};
 
-/// What the choice looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A lane among the lanes of all orgs.
+pub type LaneId = (OrgId, LaneKey);
+
+/// Where a job stands inside its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub priority: i32,
     /// The order of arrival.
     pub order: i64,
 }
 
-impl Place {
-    pub fn before(&self, other: &Self) -> Ordering {
-        (self.priority, self.order).cmp(&(other.priority, other.order))
+/// What the lanes are served by first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    Interactive,
+    Background,
+}
+
+impl Class {
+    pub const ALL: [Self; 2] = [Self::Interactive, Self::Background];
+
+    pub const fn of(priority: i32) -> Self {
+        if priority >= job::BACKGROUND { Self::Background } else { Self::Interactive }
+    }
+
+    /// As it stands in the store.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::Interactive => 0,
+            Self::Background => 1,
+        }
     }
 }
 
-/// The candidates to claim, best first, never more than there are free slots.
-pub fn pick<T>(mut candidates: Vec<(Place, T)>, slots: usize) -> Vec<T> {
-    candidates.sort_by(|a, b| a.0.before(&b.0));
-    candidates.truncate(slots);
-    candidates.into_iter().map(|(_, t)| t).collect()
+/// What somebody who asks for jobs remembers from one claim to the next. Losing it costs nobody
+/// more than a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// The lane that was served last, per class; the next one after it comes first.
+    pub interactive: Option<LaneId>,
+    pub background: Option<LaneId>,
+    /// Interactive jobs handed out since the last background one.
+    pub burst: u32,
+    /// The same per lane, for lanes that have no row to remember it.
+    pub bursts: BTreeMap<LaneId, u32>,
+}
+
+/// Lanes without a row whose bursts are remembered; then all is forgotten.
+const BURSTS_MAX: usize = 10_000;
+
+impl Turns {
+    pub const fn last(&self, class: Class) -> Option<&LaneId> {
+        match class {
+            Class::Interactive => self.interactive.as_ref(),
+            Class::Background => self.background.as_ref(),
+        }
+    }
+
+    fn served(&mut self, class: Class, lane: &LaneId) {
+        match class {
+            Class::Interactive => self.interactive = Some(lane.clone()),
+            Class::Background => self.background = Some(lane.clone()),
+        }
+    }
+}
+
+/// A due job, as the store shows it.
+#[derive(Clone, Debug)]
+pub struct Head<T> {
+    pub place: Place,
+    /// Since when it could have been handed out.
+    pub since: Micros,
+    /// It holds a slot of its lane already.
+    pub brings_slot: bool,
+    pub item: T,
+}
+
+/// A lane with its next jobs, best first.
+#[derive(Clone, Debug)]
+pub struct Lane<T> {
+    pub id: LaneId,
+    /// Slots that can be given; `None` has no limit.
+    pub free: Option<u32>,
+    /// What the lane's row remembers; `None` has no row.
+    pub burst: Option<u32>,
+    pub interactive: VecDeque<Head<T>>,
+    pub background: VecDeque<Head<T>>,
+}
+
+impl<T> Lane<T> {
+    fn queue(&mut self, class: Class) -> &mut VecDeque<Head<T>> {
+        match class {
+            Class::Interactive => &mut self.interactive,
+            Class::Background => &mut self.background,
+        }
+    }
+
+    /// The place of the next job of a class that can be handed out.
+    fn next(&self, class: Class) -> Option<usize> {
+        let queue = match class {
+            Class::Interactive => &self.interactive,
+            Class::Background => &self.background,
+        };
+        queue.iter().position(|head| head.brings_slot || self.free != Some(0))
+    }
+
+    fn aged(&self, now: Micros, rules: &Rules) -> bool {
+        let head = self.next(Class::Background).and_then(|at| self.background.get(at));
+        head.is_some_and(|head| now.since(head.since) > rules.aging)
+    }
+}
+
+/// A job to hand out.
+#[derive(Clone, Debug)]
+pub struct Picked<T> {
+    pub lane: LaneId,
+    /// What the lane's row shall remember from now on.
+    pub burst: u32,
+    /// A background job that had waited long enough to go before interactive ones.
+    pub aged: bool,
+    pub item: T,
+}
+
+/// Chooses up to `slots` jobs, in the order they are handed out.
+pub fn pick<T>(
+    lanes: Vec<Lane<T>>,
+    turns: &mut Turns,
+    slots: usize,
+    now: Micros,
+    rules: &Rules,
+) -> Vec<Picked<T>> {
+    let mut lanes: BTreeMap<LaneId, Lane<T>> = lanes.into_iter().map(|lane| (lane.id.clone(), lane)).collect();
+    let mut picked = Vec::new();
+    while picked.len() < slots {
+        let Some((id, class)) = turn(&lanes, turns, now, rules) else { break };
+        let Some(lane) = lanes.get_mut(&id) else { break };
+        let aged = lane.aged(now, rules);
+        // The turn was given to the lane's interactive jobs, but it has had enough of them.
+        let due = class == Class::Interactive && aged && burst(lane, turns) >= rules.burst;
+        let from = if due { Class::Background } else { class };
+        turns.served(class, &id);
+        let Some(at) = lane.next(from) else { break };
+        let Some(head) = lane.queue(from).remove(at) else { break };
+        if !head.brings_slot {
+            lane.free = lane.free.map(|free| free.saturating_sub(1));
+        }
+        let burst = match from {
+            Class::Interactive => burst(lane, turns).saturating_add(1),
+            Class::Background => 0,
+        };
+        turns.burst = if from == Class::Interactive { turns.burst.saturating_add(1) } else { 0 };
+        remember(lane, turns, burst);
+        let aged = aged && from == Class::Background;
+        picked.push(Picked { lane: id, burst, aged, item: head.item });
+    }
+    picked
+}
+
+/// Whose turn it is.
+fn turn<T>(
+    lanes: &BTreeMap<LaneId, Lane<T>>,
+    turns: &Turns,
+    now: Micros,
+    rules: &Rules,
+) -> Option<(LaneId, Class)> {
+    let interactive = after(lanes, turns.last(Class::Interactive), |lane| lane.next(Class::Interactive).is_some());
+    let Some(interactive) = interactive else {
+        let lane = after(lanes, turns.last(Class::Background), |lane| lane.next(Class::Background).is_some())?;
+        return Some((lane.clone(), Class::Background));
+    };
+    if turns.burst >= rules.burst
+        && let Some(aged) = after(lanes, turns.last(Class::Background), |lane| lane.aged(now, rules))
+    {
+        return Some((aged.clone(), Class::Background));
+    }
+    Some((interactive.clone(), Class::Interactive))
+}
+
+/// The first lane after `last` that will do, round the ring.
+fn after<'a, T>(
+    lanes: &'a BTreeMap<LaneId, Lane<T>>,
+    last: Option<&LaneId>,
+    will_do: impl Fn(&Lane<T>) -> bool,
+) -> Option<&'a LaneId> {
+    let behind = lanes.iter().filter(|(id, _)| last.is_none_or(|last| *id > last));
+    let before = lanes.iter().filter(|(id, _)| last.is_some_and(|last| *id <= last));
+    behind.chain(before).find(|(_, lane)| will_do(lane)).map(|(id, _)| id)
+}
+
+fn burst<T>(lane: &Lane<T>, turns: &Turns) -> u32 {
+    lane.burst.unwrap_or_else(|| turns.bursts.get(&lane.id).copied().unwrap_or(0))
+}
+
+fn remember<T>(lane: &mut Lane<T>, turns: &mut Turns, burst: u32) {
+    if let Some(kept) = &mut lane.burst {
+        *kept = burst;
+    } else if burst == 0 {
+        turns.bursts.remove(&lane.id);
+    } else {
+        if turns.bursts.len() >= BURSTS_MAX {
+            turns.bursts.clear();
+        }
+        turns.bursts.insert(lane.id.clone(), burst);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
     use proptest::prelude::*;
+
+    const NOW: Micros = Micros(1_000_000_000);
+
+    fn rules() -> Rules {
+        Rules::default()
+    }
+
+    fn id(name: &str) -> LaneId {
+        (OrgId::default(), LaneKey::new(name).unwrap())
+    }
+
+    fn head(priority: i32, order: i64, waited: Span) -> Head<(i32, i64)> {
+        let since = Micros(NOW.0 - waited.0);
+        Head { place: Place { priority, order }, since, brings_slot: false, item: (priority, order) }
+    }
+
+    /// A lane of one slot's limit or none, with (priority, order) of its jobs; all fresh.
+    fn lane(name: &str, free: Option<u32>, jobs: &[(i32, i64)]) -> Lane<(i32, i64)> {
+        let mut jobs = jobs.to_vec();
+        jobs.sort_unstable();
+        let (interactive, background): (VecDeque<_>, VecDeque<_>) =
+            jobs.into_iter().map(|(p, o)| head(p, o, Span(0))).partition(|h| h.place.priority < job::BACKGROUND);
+        Lane { id: id(name), free, burst: Some(0), interactive, background }
+    }
+
+    fn orders(picked: &[Picked<(i32, i64)>]) -> Vec<i64> {
+        picked.iter().map(|p| p.item.1).collect()
+    }
+
+    #[test]
+    fn inside_a_lane_priority_counts_and_then_arrival() {
+        let lanes = vec![lane("a", None, &[(200, 1), (100, 4), (50, 9), (100, 2)])];
+        let picked = pick(lanes, &mut Turns::default(), 9, NOW, &rules());
+        assert_eq!(orders(&picked), [9, 2, 4, 1]);
+    }
+
+    #[test]
+    fn lanes_take_turns_and_the_next_claim_goes_on_where_the_last_one_ended() {
+        let lanes = || {
+            vec![
+                lane("a", None, &[(100, 1), (100, 2), (100, 3)]),
+                lane("b", None, &[(100, 4), (100, 5)]),
+                lane("c", None, &[(100, 6)]),
+            ]
+        };
+        let mut turns = Turns::default();
+        assert_eq!(orders(&pick(lanes(), &mut turns, 6, NOW, &rules())), [1, 4, 6, 2, 5, 3]);
+        let mut turns = Turns::default();
+        assert_eq!(orders(&pick(lanes(), &mut turns, 1, NOW, &rules())), [1]);
+        assert_eq!(orders(&pick(lanes(), &mut turns, 2, NOW, &rules())), [4, 6]);
+    }
+
+    #[test]
+    fn a_full_lane_gives_only_what_brings_its_slot() {
+        let mut full = lane("a", Some(0), &[(100, 1), (100, 2)]);
+        assert!(pick(vec![full.clone()], &mut Turns::default(), 9, NOW, &rules()).is_empty());
+        full.interactive[1].brings_slot = true;
+        assert_eq!(orders(&pick(vec![full], &mut Turns::default(), 9, NOW, &rules())), [2]);
+    }
+
+    #[test]
+    fn the_interactive_class_goes_first_across_lanes() {
+        let lanes = vec![lane("a", None, &[(200, 1)]), lane("b", None, &[(199, 2), (0, 3)])];
+        assert_eq!(orders(&pick(lanes, &mut Turns::default(), 9, NOW, &rules())), [3, 2, 1]);
+    }
+
+    #[test]
+    fn an_aged_background_job_goes_after_three_interactive_ones_and_a_fresh_one_waits() {
+        for (waited, expected) in
+            [(Span::secs(16), [1, 2, 3, 90, 4, 5, 6, 91, 7]), (Span::secs(15), [1, 2, 3, 4, 5, 6, 7, 8, 9])]
+        {
+            let mut busy = lane("a", None, &[]);
+            busy.interactive = (1..=9).map(|order| head(100, order, Span(0))).collect();
+            busy.background = (90..=92).map(|order| head(200, order, waited)).collect();
+            let picked = pick(vec![busy], &mut Turns::default(), 9, NOW, &rules());
+            assert_eq!(orders(&picked), expected);
+        }
+    }
+
+    #[test]
+    fn the_burst_is_remembered_from_claim_to_claim_in_the_row_and_without_one() {
+        for row in [true, false] {
+            let (mut turns, mut burst) = (Turns::default(), 0);
+            let mut served = Vec::new();
+            for round in 0..8 {
+                let mut busy = lane("a", Some(1), &[]);
+                busy.burst = row.then_some(burst);
+                busy.interactive = VecDeque::from([head(100, round, Span(0))]);
+                busy.background = VecDeque::from([head(200, 100 + round, Span::secs(60))]);
+                let picked = pick(vec![busy], &mut turns, 1, NOW, &rules());
+                burst = picked[0].burst;
+                served.push(picked[0].item.0);
+            }
+            assert_eq!(served, [100, 100, 100, 200, 100, 100, 100, 200]);
+        }
+    }
+
+    #[test]
+    fn a_lane_of_aged_background_jobs_is_not_starved_by_other_lanes() {
+        let mut turns = Turns::default();
+        let mut served = Vec::new();
+        for round in 0..8 {
+            let mut quiet = lane("z", Some(1), &[]);
+            quiet.background = VecDeque::from([head(200, 500 + round, Span::secs(60))]);
+            let busy = lane("a", Some(1), &[(100, round)]);
+            served.push(pick(vec![busy, quiet], &mut turns, 1, NOW, &rules())[0].item.0);
+        }
+        assert_eq!(served, [100, 100, 100, 200, 100, 100, 100, 200]);
+    }
+
+    fn any_lanes() -> impl Strategy<Value = Vec<Lane<(i32, i64)>>> {
+        let job = (prop_oneof![Just(50), Just(100), Just(200), Just(300)], 0i64..40, any::<bool>());
+        let one = (proptest::option::of(0u32..4), 0u32..6, proptest::collection::vec(job, 0..8));
+        proptest::collection::vec(one, 0..6).prop_map(|lanes| {
+            let named = lanes.into_iter().enumerate();
+            named
+                .map(|(i, (free, burst, jobs))| {
+                    let pairs: Vec<_> = jobs.iter().map(|(p, waited, _)| (*p, *waited)).collect();
+                    let mut lane = lane(&format!("l{i}"), free, &pairs);
+                    lane.burst = Some(burst);
+                    for head in lane.interactive.iter_mut().chain(&mut lane.background) {
+                        head.since = Micros(NOW.0 - Span::secs(head.place.order).0);
+                        head.brings_slot = head.place.order % 5 == 0;
+                    }
+                    lane
+                })
+                .collect()
+        })
+    }
 
     proptest! {
         #[test]
-        fn the_best_are_picked_and_never_more_than_fit(
-            places in proptest::collection::vec((0i32..3, 0i64..1_000), 0..50),
-            slots in 0usize..60,
+        fn no_more_than_asked_for_and_no_lane_over_its_limit(lanes in any_lanes(), slots in 0usize..20) {
+            let picked = pick(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
+            prop_assert!(picked.len() <= slots);
+            for lane in &lanes {
+                let given = picked.iter().filter(|p| p.lane == lane.id && p.item.1 % 5 != 0).count();
+                prop_assert!(lane.free.is_none_or(|free| given <= free as usize));
+            }
+            // What could have been handed out was, while there were slots.
+            let possible: usize = lanes.iter().map(|lane| {
+                let all = lane.interactive.iter().chain(&lane.background);
+                let (bring, want): (Vec<_>, Vec<_>) = all.partition(|h| h.brings_slot);
+                bring.len() + lane.free.map_or(want.len(), |free| want.len().min(free as usize))
+            }).sum();
+            prop_assert_eq!(picked.len(), slots.min(possible));
+        }
+
+        #[test]
+        fn between_two_jobs_of_a_busy_lane_every_other_ready_lane_had_its_turn(
+            names in 2usize..6, slots in 2usize..30,
         ) {
-            let all = places.iter().map(|&(priority, order)| Place { priority, order }).collect::<Vec<_>>();
-            let picked = pick(all.iter().map(|p| (*p, *p)).collect(), slots);
-            prop_assert_eq!(picked.len(), slots.min(all.len()));
-            prop_assert!(picked.windows(2).all(|w| w[0].before(&w[1]) != Ordering::Greater));
-            let worst = picked.last().copied();
-            let left_out = all.iter().filter(|p| worst.is_some_and(|w| p.before(&w) == Ordering::Less)).count();
-            prop_assert!(left_out < picked.len().max(1));
+            let lanes = (0..names).map(|n| {
+                let jobs: Vec<_> = (0..40).map(|k| (100, k)).collect();
+                lane(&format!("l{n}"), None, &jobs)
+            }).collect();
+            let picked = pick(lanes, &mut Turns::default(), slots, NOW, &rules());
+            for window in picked.windows(names) {
+                let mut seen: Vec<_> = window.iter().map(|p| p.lane.clone()).collect();
+                seen.sort();
+                seen.dedup();
+                prop_assert_eq!(seen.len(), names);
+            }
+        }
+
+        #[test]
+        fn inside_a_lane_an_aged_job_waits_for_at_most_a_burst(lanes in any_lanes(), slots in 1usize..30) {
+            let picked = pick(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
+            for lane in lanes.iter().filter(|lane| lane.burst == Some(0)) {
+                let mut burst = 0;
+                for p in picked.iter().filter(|p| p.lane == lane.id) {
+                    burst = if p.item.0 < job::BACKGROUND { burst + 1 } else { 0 };
+                    prop_assert_eq!(p.burst, burst);
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 use crate::canon::Digest;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
 use crate::name::OrgId;
 use crate::time::Micros;
 use crate::world::View;
@@ -145,7 +146,7 @@ impl Command for Close {
         &self.seal.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::seal()
     }
 

@@ -13,14 +13,20 @@ use uuid::Uuid;
 pub enum Kind {
     /// The job must have ended by then.
     JobDeadline,
+    /// The graceful window of a cancellation is over.
+    JobCancel,
+    /// A recurring job is due.
+    Schedule,
 }
 
 impl Kind {
-    pub const ALL: [Self; 1] = [Self::JobDeadline];
+    pub const ALL: [Self; 3] = [Self::JobDeadline, Self::JobCancel, Self::Schedule];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::JobDeadline => "job.deadline",
+            Self::JobCancel => "job.cancel",
+            Self::Schedule => "schedule",
         }
     }
 

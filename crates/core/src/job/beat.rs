@@ -1,11 +1,21 @@
 //! Heartbeats: a worker says what it still holds and hears what it has lost.
 
-use super::{Change, Fence, Status};
+use super::{Change, Context, Fence, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Never, Reads};
+use crate::definition::Definitions;
 use crate::name::OrgId;
 use crate::time::Span;
 use crate::world::View;
+
+/// What a worker hears when it beats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beaten {
+    /// The fences that no longer hold.
+    pub lost: Vec<Fence>,
+    /// Those that hold, but somebody wants the job to end; with what it works on outside.
+    pub cancelled: Vec<(Fence, Context)>,
+}
 
 /// Extends leases of one org. Extending writes no event: nothing happened.
 #[derive(Clone, Debug)]
@@ -18,24 +28,27 @@ pub struct Beat {
 }
 
 impl Command for Beat {
-    /// The fences that no longer hold.
-    type Out = Vec<Fence>;
+    type Out = Beaten;
     type No = Never;
 
     fn org(&self) -> &OrgId {
         &self.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::jobs(self.held.iter().map(|f| f.job))
     }
 
-    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Vec<Fence>, Never> {
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Beaten, Never> {
         let mut changes = Changes::none();
-        let mut lost = Vec::new();
+        let mut beaten = Beaten::default();
         for fence in &self.held {
             match view.job(fence.job) {
                 Some(job) if job.held_by(fence) => {
+                    if job.cancel_requested().is_some() {
+                        let context = job.aside.as_ref().map(|aside| aside.context.clone()).unwrap_or_default();
+                        beaten.cancelled.push((fence.clone(), context));
+                    }
                     let mut next = job.clone();
                     if let Status::Executing { lease } = &mut next.status {
                         // A clock that jumped back must not shorten what was promised.
@@ -43,10 +56,10 @@ impl Command for Beat {
                     }
                     changes.jobs.push(Change::Put(next));
                 }
-                _ => lost.push(fence.clone()),
+                _ => beaten.lost.push(fence.clone()),
             }
         }
-        Decision::Done(lost, changes)
+        Decision::Done(beaten, changes)
     }
 }
 
@@ -63,10 +76,10 @@ mod tests {
         let fence = job.fence().unwrap();
         top.now = NOW.plus(Span::secs(3));
         let beat = Beat { org: job.org.clone(), held: vec![fence.clone()], lease: LEASE };
-        assert!(top.done(&beat).is_empty());
+        assert_eq!(top.done(&beat), Beaten::default());
         assert_eq!(top.latest().status.lease().unwrap().until, top.now.plus(LEASE));
         assert_eq!(top.kinds().len(), 2, "no event for a beat");
         top.settle(&job, done());
-        assert_eq!(top.done(&beat), [fence]);
+        assert_eq!(top.done(&beat).lost, [fence]);
     }
 }

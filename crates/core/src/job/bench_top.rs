@@ -3,7 +3,7 @@
 use super::claim::claim;
 use super::enqueue::Enqueue;
 use super::settle::{Outcome, Settle, Settled};
-use super::{BACKGROUND, Job};
+use super::Job;
 use crate::canon::Json;
 use crate::command::{Actor, Command, Ctx, Decision};
 use crate::definition::{Definitions, JobType};
@@ -25,52 +25,58 @@ pub fn done() -> Outcome {
     Outcome::Done(Json::of(&json!({ "ok": true })))
 }
 
+pub fn payload() -> Json {
+    Json::of(&json!({ "text": "secret-payload" }))
+}
+
 pub fn enqueue() -> Enqueue {
-    Enqueue {
-        org: OrgId::default(),
-        project: "p1".parse().unwrap(),
-        kind: "echo".parse().unwrap(),
-        payload: Json::of(&json!({ "text": "secret-payload" })),
-        priority: None,
-        source_session: None,
-        not_before: None,
-        deadline: None,
-    }
+    Enqueue::new(OrgId::default(), "p1".parse().unwrap(), "echo".parse().unwrap(), payload())
+}
+
+/// Three attempts, otherwise as plain as can be.
+pub fn echo_type() -> JobType {
+    JobType { max_attempts: Some(3), lease: LEASE, ..JobType::new("echo".parse().unwrap(), 1, "") }
+}
+
+pub fn defs() -> Definitions {
+    Definitions::of([echo_type()])
 }
 
 pub struct BenchTop {
     pub world: World,
     pub now: Micros,
+    pub defs: Definitions,
     seed: u64,
     last: Option<JobId>,
 }
 
 impl BenchTop {
     pub fn new() -> Self {
-        Self { world: World::default(), now: NOW, seed: 0, last: None }
+        Self::of(echo_type())
+    }
+
+    pub fn of(job_type: JobType) -> Self {
+        Self::with(Definitions::of([job_type]))
+    }
+
+    pub fn with(defs: Definitions) -> Self {
+        Self { world: World::default(), now: NOW, defs, seed: 0, last: None }
     }
 
     fn decide<C: Command>(&mut self, c: &C) -> Result<C::Out, C::No> {
-        let defs = Definitions::of([JobType {
-            name: "echo".parse().unwrap(),
-            version: 1,
-            summary: String::new(),
-            priority: BACKGROUND,
-            max_attempts: 3,
-            lease: LEASE,
-        }]);
-        let reads = c.reads();
-        for id in reads.jobs {
-            self.world.load_job(c.org(), id, None);
-        }
-        for key in reads.timers {
-            self.world.load_timer(c.org(), key, None);
-        }
+        let reads = c.reads(&self.defs);
+        self.world.load_nothing(c.org(), &reads);
         self.seed += 1;
         let seed = Seed { high: self.seed, low: 9, at: self.now };
         let (mut ids, mut rng) = (Ids::new(seed), Rng::new(self.seed));
-        let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &defs, ids: &mut ids, rng: &mut rng };
-        let decision = c.decide(&self.world.view(c.org()), &mut cx);
+        let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &self.defs, ids: &mut ids, rng: &mut rng };
+        let mut decision = c.decide(&self.world.view(c.org()), &mut cx);
+        if let Decision::Need(more) = &decision {
+            self.world.load_nothing(c.org(), more);
+            (ids, rng) = (Ids::new(seed), Rng::new(self.seed));
+            let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &self.defs, ids: &mut ids, rng: &mut rng };
+            decision = c.decide(&self.world.view(c.org()), &mut cx);
+        }
         match decision {
             Decision::Done(out, changes) => {
                 self.world.apply(c.org(), &Actor::Api, self.now, changes);
@@ -106,13 +112,19 @@ impl BenchTop {
     }
 
     pub fn claim(&mut self) -> Job {
-        let (job, changes) = claim(&self.latest(), &worker(), LEASE, self.now).expect("claimable");
+        let latest = self.latest();
+        let (job, changes) = claim(&latest, &payload(), &worker(), &self.defs, self.now).expect("claimable");
         self.world.apply(&job.org, &Actor::Worker(worker()), self.now, changes);
         job
     }
 
     pub fn settle(&mut self, job: &Job, outcome: Outcome) -> Settled {
         self.done(&Settle { fence: job.fence().unwrap(), outcome })
+    }
+
+    /// Makes this the job that is claimed next.
+    pub const fn track(&mut self, id: JobId) {
+        self.last = Some(id);
     }
 
     pub fn kinds(&self) -> Vec<&str> {

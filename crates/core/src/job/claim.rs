@@ -4,37 +4,55 @@
 //! store finds candidates, [`crate::schedule`] chooses among them, and this decides what
 //! follows for each.
 
-use super::{Change, Job, Lease, Status};
+use super::{Change, Job, Lease, Pause, Status};
+use crate::canon::Json;
 use crate::changes::Changes;
+use crate::definition::{Definitions, Moment};
 use crate::name::WorkerId;
-use crate::time::{Micros, Span};
+use crate::time::Micros;
 use serde_json::json;
 
 /// The claimed job and its changes; `None` if it is not claimable (any more).
-pub fn claim(job: &Job, worker: &WorkerId, lease: Span, now: Micros) -> Option<(Job, Changes)> {
+pub fn claim(
+    job: &Job,
+    payload: &Json,
+    worker: &WorkerId,
+    defs: &Definitions,
+    now: Micros,
+) -> Option<(Job, Changes)> {
     if !job.claimable(now) {
         return None;
     }
+    let kind = defs.pinned(&job.kind)?;
     let from = job.status.state();
-    // Going on after a pause for a tool is the same execution; everything else begins one.
-    let resumed = matches!(job.status, Status::AwaitingTool { pause: super::Pause::Tool, .. });
-    let lease = Lease { worker: worker.clone(), until: now.plus(lease) };
+    // Going on after a pause for a tool or a person is the same execution; everything else
+    // begins one.
+    let resumed =
+        matches!(job.status, Status::AwaitingTool { pause: Pause::Tool, .. } | Status::AwaitingUser { .. });
+    let lease = Lease { worker: worker.clone(), until: now.plus(kind.lease) };
     let mut next = job.moved(Status::Executing { lease }).ok()?;
     next.token += 1;
     next.attempts += u32::from(!resumed);
     next.started_at = job.started_at.or(Some(now.max(job.head.at)));
-    let kind = if resumed { "job.resumed" } else { "job.started" };
-    let event = next.event(kind, json!({ "from": from.as_str(), "token": next.token, "worker": worker }));
-    let changes = Changes::none().event(event).job(Change::Put(next.clone()));
-    Some((next, changes))
+    let told = json!({ "from": from.as_str(), "token": next.token, "worker": worker });
+    let changes = if resumed {
+        next.tells("job.resumed", told)
+    } else {
+        let mut changes = next.tells("job.started", told).and(next.sinks(defs, Some(payload), Moment::Started));
+        for note in &mut changes.notes {
+            note.waited = Some(now.since(job.status.due_at().unwrap_or(now)));
+        }
+        changes
+    };
+    Some((next.clone(), changes.job(Change::Put(next))))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::job::bench_top::{BenchTop, LEASE, NOW, worker};
+    use super::*;
+    use crate::job::bench_top::{BenchTop, LEASE, NOW, defs, worker};
     use crate::job::settle::Outcome;
-    use crate::job::{Status, claim::claim};
-    use crate::time::{Micros, Span};
+    use crate::time::Span;
 
     #[test]
     fn a_claim_leases_the_job_and_counts_an_attempt() {
@@ -50,11 +68,14 @@ mod tests {
     fn only_a_due_job_can_be_claimed() {
         let mut top = BenchTop::new();
         let mut job = top.enqueue();
-        assert!(claim(&job, &worker(), LEASE, Micros(NOW.0 - 1)).is_none());
-        job.status = Status::AwaitingTool { pause: crate::job::Pause::Tool, due_at: None };
-        assert!(claim(&job, &worker(), LEASE, NOW).is_none());
+        let ask = |job: &Job, now| claim(job, &Json::of(&json!({})), &worker(), &defs(), now).is_some();
+        assert!(!ask(&job, Micros(NOW.0 - 1)));
+        job.status = Status::AwaitingTool { pause: Pause::Tool, due_at: None };
+        assert!(!ask(&job, NOW));
+        job.status = Status::AwaitingUser { due_at: None };
+        assert!(!ask(&job, NOW));
         let claimed = top.claim();
-        assert!(claim(&claimed, &worker(), LEASE, NOW).is_none());
+        assert!(!ask(&claimed, NOW));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A job's own deadline has come.
 
-use super::{Failure, settle};
+use super::{Failure, Scene, settle};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::name::OrgId;
 use crate::time::Micros;
@@ -44,7 +45,7 @@ impl Command for Deadline {
         &self.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.job).and_timer(self.key())
     }
 
@@ -56,11 +57,9 @@ impl Command for Deadline {
         let Some(job) = view.job(self.job).filter(|job| !job.is_ended()) else {
             return Decision::Done((), cleared);
         };
-        match settle::fail_outside(
-            job,
-            cx.now,
-            Failure::new("deadline_exceeded", "the job had not ended by its deadline"),
-        ) {
+        let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
+        let failure = Failure::new("deadline_exceeded", "the job had not ended by its deadline");
+        match settle::fail_outside(job, failure, scene) {
             Ok(changes) => Decision::Done((), changes),
             Err(_) => Decision::Done((), cleared),
         }

@@ -1,16 +1,14 @@
 //! Taking a job in: received and queued in one commit.
 
-use super::{Change, Cold, Job, Status};
+use super::intake::{self, Intake};
+use super::{Cold, Ending, Job};
 use crate::canon::Json;
-use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
-use crate::event::Head;
-use crate::limits;
+use crate::definition::Definitions;
+use crate::id::{DocId, JobId};
 use crate::name::{OrgId, ProjectId, SessionId, TypeName};
 use crate::time::Micros;
-use crate::timer;
 use crate::world::View;
-use serde_json::json;
 
 #[derive(Clone, Debug)]
 pub struct Enqueue {
@@ -25,12 +23,86 @@ pub struct Enqueue {
     pub not_before: Option<Micros>,
     /// Failed with `deadline_exceeded` if it has not ended by then.
     pub deadline: Option<Micros>,
+    /// The same message again, within a day, is the same job.
+    pub message_id: Option<String>,
+    pub origin: Origin,
 }
 
-/// The accepted job, as it stands right after the commit.
+impl Enqueue {
+    /// Due at once, from outside.
+    pub const fn new(org: OrgId, project: ProjectId, kind: TypeName, payload: Json) -> Self {
+        Self {
+            org,
+            project,
+            kind,
+            payload,
+            priority: None,
+            source_session: None,
+            not_before: None,
+            deadline: None,
+            message_id: None,
+            origin: Origin::Outside,
+        }
+    }
+}
+
+/// Who asks for the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Outside,
+    /// Somebody outside, as a repetition of a failed job.
+    Requeue(JobId),
+    Schedule(DocId),
+    /// The engine for itself: never refused for want of room.
+    Engine,
+}
+
+impl Origin {
+    pub const fn is_outside(self) -> bool {
+        matches!(self, Self::Outside | Self::Requeue(_))
+    }
+}
+
+/// What became of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Enqueued,
+    /// One of the same key has not ended.
+    AlreadyQueued,
+    /// One of the same key was done before.
+    Dropped,
+    /// One of the same key waits, and has taken the payload in.
+    Merged,
+    /// One of the same key runs; this goes after it.
+    FollowUp,
+    /// The same message was enqueued before.
+    SameMessage,
+}
+
+impl How {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enqueued => "enqueued",
+            Self::AlreadyQueued => "already_queued",
+            Self::Dropped => "dropped",
+            Self::Merged => "merged",
+            Self::FollowUp => "follow_up",
+            Self::SameMessage => "same_message",
+        }
+    }
+
+    pub const fn is_new(self) -> bool {
+        matches!(self, Self::Enqueued | Self::FollowUp)
+    }
+}
+
+/// The job that stands for the request, as it stands right after the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     pub job: Job,
+    pub cold: Cold,
+    pub ending: Option<Ending>,
+    pub how: How,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,10 +111,20 @@ pub enum EnqueueError {
     UnknownType { name: TypeName, known: String },
     #[error("the payload has {bytes} bytes as canonical JSON; at most {max} are accepted")]
     PayloadTooLarge { bytes: usize, max: usize },
+    #[error("the payload does not fit its job type: {detail}")]
+    InvalidPayload { detail: String },
     #[error("{what} is more than a year ahead")]
     TooFarAhead { what: &'static str },
     #[error("the deadline is already over")]
     DeadlinePast,
+    #[error("a message id has 1 to 255 characters")]
+    BadMessageId,
+    #[error("this message was enqueued before as {job}, which has ended and is no longer kept")]
+    MessageForgotten { job: JobId },
+    #[error("{what} is full: {waiting} jobs wait, at most {limit} may")]
+    QueueFull { what: String, limit: u32, waiting: u32 },
+    #[error("the queue is switched off")]
+    Disabled,
 }
 
 impl Refusal for EnqueueError {
@@ -50,7 +132,12 @@ impl Refusal for EnqueueError {
         match self {
             Self::UnknownType { .. } => "unknown_job_type",
             Self::PayloadTooLarge { .. } => "payload_too_large",
+            Self::InvalidPayload { .. } => "invalid_payload",
             Self::TooFarAhead { .. } | Self::DeadlinePast => "invalid_time",
+            Self::BadMessageId => "invalid_message_id",
+            Self::MessageForgotten { .. } => "duplicate_message",
+            Self::QueueFull { .. } => "queue_full",
+            Self::Disabled => "queue_disabled",
         }
     }
 }
@@ -63,71 +150,27 @@ impl Command for Enqueue {
         &self.org
     }
 
-    fn reads(&self) -> Reads {
-        Reads::none()
+    fn reads(&self, defs: &Definitions) -> Reads {
+        intake::reads(self, defs)
     }
 
-    fn decide(&self, _: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Enqueued, EnqueueError> {
-        let Some(kind) = cx.defs.newest(&self.kind) else {
-            let known = cx.defs.job_types().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
-            return Decision::Refused(EnqueueError::UnknownType { name: self.kind.clone(), known });
-        };
-        if self.payload.len() > limits::PAYLOAD_BYTES {
-            let bytes = self.payload.len();
-            return Decision::Refused(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Enqueued, EnqueueError> {
+        let mut intake = Intake::new(*view, cx.defs);
+        match intake.take(self, cx) {
+            Ok(out) => Decision::Done(out, intake.finish()),
+            Err(no) => Decision::Refused(no),
         }
-        let horizon = cx.now.plus(limits::AHEAD);
-        for (what, at) in [("the start", self.not_before), ("the deadline", self.deadline)] {
-            if at.is_some_and(|at| at > horizon) {
-                return Decision::Refused(EnqueueError::TooFarAhead { what });
-            }
-        }
-        if self.deadline.is_some_and(|at| at <= cx.now) {
-            return Decision::Refused(EnqueueError::DeadlinePast);
-        }
-        let job = Job {
-            org: self.org.clone(),
-            id: cx.ids.job(),
-            project: self.project.clone(),
-            kind: kind.kind(),
-            priority: self.priority.unwrap_or(kind.priority),
-            status: Status::Queued { due_at: self.not_before.map_or(cx.now, |at| at.max(cx.now)) },
-            attempts: 0,
-            max_attempts: kind.max_attempts,
-            token: 0,
-            wakes: 0,
-            created_at: cx.now,
-            started_at: None,
-            has_deadline: self.deadline.is_some(),
-            head: Head::NONE,
-        };
-        let cold = Cold {
-            payload: self.payload.clone(),
-            source_session: self.source_session.clone(),
-            deadline_at: self.deadline,
-        };
-        let mut changes = Changes::none().event(job.event(
-            "job.queued",
-            json!({
-                "from": "received",
-                "payload_sha256": self.payload.digest(),
-                "session": self.source_session,
-                "version": job.kind.version,
-            }),
-        ));
-        if let Some(at) = self.deadline {
-            changes = changes.timer(timer::Change::Set { key: job.deadline_timer(), at });
-        }
-        let changes = changes.job(Change::Create(job.clone(), cold));
-        Decision::Done(Enqueued { job }, changes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Status;
     use crate::job::bench_top::{BenchTop, NOW, enqueue};
+    use crate::limits;
     use crate::time::Span;
+    use serde_json::json;
 
     #[test]
     fn an_enqueued_job_is_due_at_once_and_has_one_event() {

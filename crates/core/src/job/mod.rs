@@ -4,14 +4,22 @@
 //! - A job moves only along [`state::MOVES`]; an ended job never moves.
 //! - A job is claimable exactly when its `due_at` is set and past; the state alone does not say.
 //! - Every claim raises the token; whoever writes as a worker must show the current one.
+//! - A job holds a slot of its lane while it executes or waits for its tool, and at no other time.
 //!
 //! Elsewhere: choosing which job is next ([`crate::schedule`]), running it (`baton-engine`).
 
+pub mod batch;
 pub mod beat;
+pub mod cancel;
 pub mod claim;
+pub mod confirm;
 pub mod deadline;
 pub mod enqueue;
+pub(crate) mod intake;
+pub mod prune;
 pub mod recover;
+pub mod report;
+pub mod requeue;
 pub mod settle;
 pub mod state;
 pub mod wake;
@@ -20,12 +28,16 @@ pub mod wake;
 pub(crate) mod bench_top;
 
 use crate::canon::Json;
-use crate::event::{Event, Head, Subject};
-use crate::id::JobId;
-use crate::limits;
+use crate::changes::Changes;
+use crate::definition::{Definitions, Moment};
+use crate::event::{Event, Head, Note, Subject};
+use crate::id::{DocId, JobId};
 use crate::name::{OrgId, ProjectId, SessionId, TypeName, WorkerId};
+use crate::retry::Class;
+use crate::schedule;
 use crate::time::Micros;
-use crate::timer;
+use crate::{lane, limits, timer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -58,9 +70,15 @@ pub struct Job {
     pub kind: Kind,
     pub priority: i32,
     pub status: Status,
+    pub lane: lane::Place,
+    /// When it could first have been handed out. Trying again does not change it.
+    pub since: Micros,
     /// Executions begun, crashes included.
     pub attempts: u32,
     pub max_attempts: u32,
+    /// Failures reported.
+    pub failures: u32,
+    pub max_failures: u32,
     /// Raised by every claim.
     pub token: i64,
     /// Raised by every wake-up; parking compares it with what the handler had seen.
@@ -68,7 +86,67 @@ pub struct Job {
     pub created_at: Micros,
     pub started_at: Option<Micros>,
     pub has_deadline: bool,
+    /// It came from outside into a project's lane, and so counts among those who may wait.
+    pub counted: bool,
+    /// The key by which duplicates are told, while this job is the one they are told by.
+    pub dedupe: Option<String>,
+    /// What most jobs never have.
+    pub aside: Option<Box<Aside>>,
     pub head: Head,
+}
+
+/// What most jobs never have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Aside {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<CancelRequest>,
+    #[serde(skip_serializing_if = "Context::is_empty")]
+    pub context: Context,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// What a person is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+}
+
+impl Aside {
+    /// As it is stored; nothing if there is nothing.
+    pub fn stored(aside: Option<&Self>) -> Option<String> {
+        aside.filter(|a| **a != Self::default()).and_then(|a| serde_json::to_string(a).ok())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelRequest {
+    pub at: Micros,
+    pub reason: String,
+}
+
+/// What a running job works on outside, so that it can be interrupted there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+}
+
+impl Context {
+    pub const fn is_empty(&self) -> bool {
+        self.thread.is_none() && self.turn.is_none()
+    }
+}
+
+/// How far a job says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The part of a job that is written once and read when it runs or is shown.
@@ -77,6 +155,11 @@ pub struct Cold {
     pub payload: Json,
     pub source_session: Option<SessionId>,
     pub deadline_at: Option<Micros>,
+    pub dedupe_key: Option<String>,
+    /// The failed job that this one repeats.
+    pub requeued_from: Option<JobId>,
+    /// The schedule that made it.
+    pub schedule: Option<DocId>,
 }
 
 /// Where a job stands, with exactly the facts that make sense there.
@@ -85,6 +168,8 @@ pub enum Status {
     Queued { due_at: Micros },
     Executing { lease: Lease },
     AwaitingTool { pause: Pause, due_at: Option<Micros> },
+    /// For a person's answer; due when it is there.
+    AwaitingUser { due_at: Option<Micros> },
     Ended { how: End, at: Micros },
 }
 
@@ -94,6 +179,7 @@ impl Status {
             Self::Queued { .. } => State::Queued,
             Self::Executing { .. } => State::Executing,
             Self::AwaitingTool { .. } => State::AwaitingTool,
+            Self::AwaitingUser { .. } => State::AwaitingUserConfirmation,
             Self::Ended { how, .. } => how.state(),
         }
     }
@@ -109,9 +195,23 @@ impl Status {
     pub const fn due_at(&self) -> Option<Micros> {
         match self {
             Self::Queued { due_at } => Some(*due_at),
-            Self::AwaitingTool { due_at, .. } => *due_at,
+            Self::AwaitingTool { due_at, .. } | Self::AwaitingUser { due_at } => *due_at,
             Self::Executing { .. } | Self::Ended { .. } => None,
         }
+    }
+
+    pub const fn is_ended(&self) -> bool {
+        matches!(self, Self::Ended { .. })
+    }
+
+    /// Has a slot of its lane, if the lane has a limit.
+    pub const fn holds_slot(&self) -> bool {
+        matches!(self, Self::Executing { .. } | Self::AwaitingTool { pause: Pause::Tool, .. })
+    }
+
+    /// Wants one.
+    pub const fn waits(&self) -> bool {
+        !self.holds_slot() && !self.is_ended()
     }
 
     pub const fn lease(&self) -> Option<&Lease> {
@@ -164,11 +264,22 @@ pub struct Fence {
 pub struct Failure {
     pub code: String,
     pub message: String,
+    pub class: Class,
 }
 
 impl Failure {
+    /// Of the class that the code is listed with.
     pub fn new(code: &str, message: &str) -> Self {
-        Self { code: limits::cut(code, 64), message: limits::cut(message, limits::ERROR_CHARS) }
+        let class = Class::of_code(code);
+        Self { code: limits::cut(code, 64), message: limits::cut(message, limits::ERROR_CHARS), class }
+    }
+
+    pub fn transient(code: &str, message: &str) -> Self {
+        Self { class: Class::Transient, ..Self::new(code, message) }
+    }
+
+    pub fn fatal(code: &str, message: &str) -> Self {
+        Self { class: Class::Fatal, ..Self::new(code, message) }
     }
 }
 
@@ -177,6 +288,8 @@ impl Failure {
 pub enum Ending {
     Result(Json),
     Error(Failure),
+    /// Why it was cancelled.
+    Cancelled(String),
 }
 
 /// A change to one job's rows.
@@ -185,6 +298,8 @@ pub enum Change {
     Create(Job, Cold),
     /// The hot part, whole.
     Put(Job),
+    /// Another payload for a job that has not begun.
+    Payload(JobId, Json),
     End(Job, Ending),
 }
 
@@ -211,18 +326,38 @@ impl Job {
     /// does not take that away.
     #[must_use]
     pub fn ready_at(mut self, now: Micros) -> Self {
-        if let Status::Queued { due_at } | Status::AwaitingTool { due_at: Some(due_at), .. } = &mut self.status {
+        if let Status::Queued { due_at }
+        | Status::AwaitingTool { due_at: Some(due_at), .. }
+        | Status::AwaitingUser { due_at: Some(due_at) } = &mut self.status
+        {
             *due_at = now.min(*due_at);
         }
         self
     }
 
     pub const fn is_ended(&self) -> bool {
-        matches!(self.status, Status::Ended { .. })
+        self.status.is_ended()
+    }
+
+    pub const fn class(&self) -> schedule::Class {
+        schedule::Class::of(self.priority)
     }
 
     pub fn deadline_timer(&self) -> timer::Key {
         timer::Key { subject: self.id.0, kind: timer::Kind::JobDeadline }
+    }
+
+    pub fn cancel_timer(&self) -> timer::Key {
+        timer::Key { subject: self.id.0, kind: timer::Kind::JobCancel }
+    }
+
+    /// Somebody has asked that it ends, and it has been given time to do so.
+    pub fn cancel_requested(&self) -> Option<&CancelRequest> {
+        self.aside.as_ref().and_then(|aside| aside.cancel.as_ref())
+    }
+
+    fn aside_mut(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
     }
 
     /// This job with another status, if the table allows the move.
@@ -231,36 +366,111 @@ impl Job {
         Ok(Self { status: to, ..self.clone() })
     }
 
+    /// A note for logs and counters.
+    fn note(&self, what: &'static str, reason: Option<&str>) -> Note {
+        Note {
+            job: self.id,
+            project: self.project.clone(),
+            kind: self.kind.name.clone(),
+            attempt: self.attempts,
+            what,
+            reason: reason.map(str::to_owned),
+            waited: None,
+            background: self.class() == schedule::Class::Background,
+        }
+    }
+
     /// An event of this job's with the facts that every reader wants, and `more`.
-    fn event(&self, kind: &'static str, more: Value) -> Event {
+    fn tells(&self, kind: &'static str, more: Value) -> Changes {
         let mut data = json!({
             "attempt": self.attempts,
             "project": self.project,
             "state": self.status.state().as_str(),
             "type": self.kind.name,
         });
+        let reason = more["reason"].as_str().map(str::to_owned);
         if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
             data.extend(more);
         }
-        Event { subject: Subject::Job(self.id), kind, data: Json::of(&data) }
+        let mut changes = Changes::none().event(Event::new(Subject::Job(self.id), kind, Json::of(&data)));
+        changes.notes.push(self.note(kind, reason.as_deref()));
+        changes
     }
 
-    /// Ends the job: its rows, its event, and no timer left behind.
-    fn ended(
-        &self,
-        how: End,
-        at: Micros,
-        ending: Ending,
-        kind: &'static str,
-        more: Value,
-    ) -> Result<crate::Changes, state::IllegalMove> {
+    /// What the hooks of the job's type say to a moment of its life.
+    fn sinks(&self, defs: &Definitions, payload: Option<&Json>, moment: Moment<'_>) -> Changes {
+        let mut changes = Changes::none();
+        if let (Some(hooks), Some(payload)) = (defs.entry(&self.kind).and_then(|e| e.hooks.as_ref()), payload) {
+            changes.sinks = hooks.sink(self, payload, moment);
+            let misfit = changes.sinks.iter().find(|row| !row.fits());
+            assert!(misfit.is_none(), "a hook of {} wrote a row that does not fit: {misfit:?}", self.kind);
+        }
+        changes
+    }
+}
+
+/// How a job ends, and what its hooks need to hear of it.
+struct Finish<'a> {
+    ending: Ending,
+    kind: &'static str,
+    more: Value,
+    defs: &'a Definitions,
+    payload: Option<&'a Json>,
+    now: Micros,
+}
+
+impl Job {
+    /// Ends the job: its rows, its event, its sinks, and no timer left behind.
+    fn ended(&self, finish: Finish<'_>) -> Result<Changes, state::IllegalMove> {
+        let Finish { ending, kind, more, defs, payload, now } = finish;
+        let how = match &ending {
+            Ending::Result(_) => End::Completed,
+            Ending::Error(_) => End::Failed,
+            Ending::Cancelled(_) => End::Cancelled,
+        };
         // A clock may have jumped back since the last event; a subject's own time does not.
-        let at = at.max(self.head.at).max(self.created_at);
+        let at = now.max(self.head.at).max(self.created_at);
         let job = self.moved(Status::Ended { how, at })?;
-        let mut changes = crate::Changes::none().event(job.event(kind, more));
+        let moment = match &ending {
+            Ending::Result(result) => Moment::Completed(result),
+            Ending::Error(failure) => Moment::Failed(failure),
+            Ending::Cancelled(reason) => Moment::Canceled(reason),
+        };
+        let mut changes = job.tells(kind, more).and(job.sinks(defs, payload, moment));
         if job.has_deadline {
             changes = changes.timer(timer::Change::Clear { key: job.deadline_timer() });
         }
+        if job.cancel_requested().is_some() {
+            changes = changes.timer(timer::Change::Clear { key: job.cancel_timer() });
+        }
         Ok(changes.job(Change::End(job, ending)))
+    }
+
+    /// Whoever still believes to hold the job is fenced from here on.
+    fn fenced(&self) -> Self {
+        Self { token: self.token + 1, ..self.clone() }
+    }
+}
+
+/// What deciding about the end of a job needs besides the job.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    defs: &'a Definitions,
+    payload: Option<&'a Json>,
+    now: Micros,
+}
+
+impl Scene<'_> {
+    fn fail(self, job: &Job, failure: Failure) -> Result<Changes, state::IllegalMove> {
+        let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code });
+        let Scene { defs, payload, now } = self;
+        job.ended(Finish { ending: Ending::Error(failure), kind: "job.failed", more, defs, payload, now })
+    }
+
+    fn cancel(self, job: &Job, reason: &str) -> Result<Changes, state::IllegalMove> {
+        let ending = Ending::Cancelled(reason.to_owned());
+        let more = json!({ "from": job.status.state().as_str(), "reason": reason });
+        let Scene { defs, payload, now } = self;
+        job.ended(Finish { ending, kind: "job.cancelled", more, defs, payload, now })
     }
 }

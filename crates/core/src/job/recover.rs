@@ -1,8 +1,8 @@
 //! Taking a job back from a worker that is gone.
 
-use super::{Change, Failure, Fence, Pause, Status, settle};
-use crate::changes::Changes;
+use super::{Change, Failure, Fence, Pause, Scene, Status, settle};
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
 use crate::name::OrgId;
 use crate::world::View;
 use serde_json::json;
@@ -36,6 +36,8 @@ pub enum Recovered {
     Requeued,
     /// No attempts were left.
     Failed,
+    /// It was to end anyway.
+    Cancelled,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +60,7 @@ impl Command for Recover {
         &self.fence.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.fence.job)
     }
 
@@ -70,9 +72,17 @@ impl Command for Recover {
         if self.why == Why::LeaseExpired && alive {
             return Decision::Refused(RecoverError::Gone);
         }
+        let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
+        // Nobody is left to interrupt what somebody wanted to end.
+        if let Some(request) = job.cancel_requested() {
+            return match scene.cancel(&job.fenced(), &request.reason) {
+                Ok(changes) => Decision::Done(Recovered::Cancelled, changes),
+                Err(_) => Decision::Refused(RecoverError::Gone),
+            };
+        }
         if job.attempts >= job.max_attempts {
             let message = format!("the worker was lost in attempt {} of {}", job.attempts, job.max_attempts);
-            return match settle::fail_outside(job, cx.now, Failure::new("recovery_attempts_exhausted", &message)) {
+            return match settle::fail_outside(job, Failure::new("recovery_attempts_exhausted", &message), scene) {
                 Ok(changes) => Decision::Done(Recovered::Failed, changes),
                 Err(_) => Decision::Refused(RecoverError::Gone),
             };
@@ -82,8 +92,7 @@ impl Command for Recover {
                 // Whoever still believes to hold it is fenced from here on.
                 next.token += 1;
                 let data = json!({ "reason": self.why.as_str(), "token": job.token, "worker": self.fence.worker });
-                let event = next.event("job.recovered", data);
-                Decision::Done(Recovered::Requeued, Changes::none().event(event).job(Change::Put(next)))
+                Decision::Done(Recovered::Requeued, next.tells("job.recovered", data).job(Change::Put(next)))
             }
             Err(_) => Decision::Refused(RecoverError::Gone),
         }

@@ -1,12 +1,16 @@
 //! What a worker says when its handler has ended: done, failed, parked or given back.
 
-use super::{Change, End, Ending, Failure, Fence, Job, Pause, Status};
+use super::state::IllegalMove;
+use super::{Change, Ending, Failure, Fence, Finish, Job, Pause, Scene, Status, cancel};
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::limits;
 use crate::name::OrgId;
+use crate::retry::{self, Spent, Verdict};
+use crate::rng::Rng;
 use crate::time::Micros;
 use crate::world::View;
 use serde_json::json;
@@ -26,8 +30,12 @@ pub enum Outcome {
         until: Option<Micros>,
         seen: i64,
     },
+    /// Wait for a person's answer, without holding a worker or a slot.
+    Ask(Json),
     /// Not finished, and nobody's fault: the node stops, for instance.
     Release,
+    /// The node stops, and the job ends with it.
+    Stopped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +70,7 @@ impl Command for Settle {
         &self.fence.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.fence.job)
     }
 
@@ -78,7 +86,8 @@ impl Command for Settle {
         if !job.held_by(&self.fence) {
             return Decision::Refused(lost());
         }
-        match self.changes(job, cx.now) {
+        let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
+        match self.changes(job, scene, cx.rng) {
             Ok(changes) => Decision::Done(Settled::Now, changes),
             // The table allows every outcome from `executing`; should it ever not, refuse.
             Err(_) => Decision::Refused(lost()),
@@ -87,52 +96,115 @@ impl Command for Settle {
 }
 
 impl Settle {
-    fn changes(&self, job: &Job, now: Micros) -> Result<Changes, super::state::IllegalMove> {
+    fn changes(&self, job: &Job, scene: Scene<'_>, rng: &mut Rng) -> Result<Changes, IllegalMove> {
+        // Somebody asked that it ends: whatever it came to is discarded.
+        if let Some(request) = job.cancel_requested() {
+            return scene.cancel(job, &request.reason);
+        }
+        let Scene { defs, payload, now } = scene;
         match &self.outcome {
-            Outcome::Done(result) if result.len() > limits::RESULT_BYTES => {
-                let message =
-                    format!("the result has {} bytes; at most {} are kept", result.len(), limits::RESULT_BYTES);
-                fail(job, now, Failure::new("result_too_large", &message))
-            }
-            Outcome::Done(result) => job.ended(
-                End::Completed,
-                now,
-                Ending::Result(result.clone()),
-                "job.completed",
-                json!({ "result_sha256": result.digest(), "token": job.token }),
-            ),
-            Outcome::Failed(failure) => fail(job, now, failure.clone()),
+            Outcome::Done(result) => match misfit(job, result, defs) {
+                Some(failure) => scene.fail(&counted(job), failure),
+                None => job.ended(Finish {
+                    ending: Ending::Result(result.clone()),
+                    kind: "job.completed",
+                    more: json!({ "result_sha256": result.digest(), "token": job.token }),
+                    defs,
+                    payload,
+                    now,
+                }),
+            },
+            Outcome::Failed(failure) => failed(job, failure, scene, rng),
             Outcome::Park { until, seen } => {
                 let due_at = if job.wakes == *seen { *until } else { Some(now) };
                 let next = job.moved(Status::AwaitingTool { pause: Pause::Tool, due_at })?;
-                let event = next.event("job.parked", json!({ "due_at": due_at, "token": job.token }));
-                Ok(Changes::none().event(event).job(Change::Put(next)))
+                let told = next.tells("job.parked", json!({ "due_at": due_at, "token": job.token }));
+                Ok(told.job(Change::Put(next)))
+            }
+            Outcome::Ask(question) if question.len() > limits::QUESTION_BYTES => {
+                let message = format!("the question has {} bytes; at most {} are kept", question.len(), limits::QUESTION_BYTES);
+                scene.fail(&counted(job), Failure::new("question_too_large", &message))
+            }
+            Outcome::Ask(question) => {
+                let mut next = job.moved(Status::AwaitingUser { due_at: None })?;
+                let aside = next.aside_mut();
+                aside.question = Some(question.value());
+                aside.answer = None;
+                let told = json!({ "question_sha256": question.digest(), "token": job.token });
+                Ok(next.tells("job.asked", told).job(Change::Put(next)))
             }
             Outcome::Release => {
                 let next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
-                let event = next.event("job.released", json!({ "reason": "given_back", "token": job.token }));
-                Ok(Changes::none().event(event).job(Change::Put(next)))
+                let told = next.tells("job.released", json!({ "reason": "given_back", "token": job.token }));
+                Ok(told.job(Change::Put(next)))
             }
+            Outcome::Stopped => scene.cancel(job, cancel::SHUTDOWN_TIMEOUT),
+        }
+    }
+}
+
+/// Why a result cannot be kept, if it cannot.
+fn misfit(job: &Job, result: &Json, defs: &Definitions) -> Option<Failure> {
+    if result.len() > limits::RESULT_BYTES {
+        let message = format!("the result has {} bytes; at most {} are kept", result.len(), limits::RESULT_BYTES);
+        return Some(Failure::new("result_too_large", &message));
+    }
+    let shape = defs.entry(&job.kind).and_then(|entry| entry.result.as_ref())?;
+    let detail = shape.check(&result.value()).err()?;
+    Some(Failure::new("invalid_result", &format!("the result does not fit its job type: {detail}")))
+}
+
+/// This job with one more failure reported.
+fn counted(job: &Job) -> Job {
+    Job { failures: job.failures.saturating_add(1), ..job.clone() }
+}
+
+fn failed(job: &Job, failure: &Failure, scene: Scene<'_>, rng: &mut Rng) -> Result<Changes, IllegalMove> {
+    let job = counted(job);
+    let policy = scene.defs.pinned(&job.kind).map(|kind| kind.retry.clone()).unwrap_or_default();
+    let spent = Spent {
+        state: job.status.state(),
+        attempts: job.attempts,
+        max_attempts: job.max_attempts,
+        failures: job.failures,
+        max_failures: job.max_failures,
+    };
+    match retry::decide(&policy, spent, failure.class, rng) {
+        Verdict::Retry { after } => {
+            let due_at = scene.now.plus(after);
+            let next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(due_at) })?;
+            let told = json!({
+                "class": failure.class.as_str(),
+                "delay_ms": after.0 / 1_000,
+                "due_at": due_at,
+                "failures": next.failures,
+                "reason": failure.code,
+                "token": job.token,
+            });
+            Ok(next.tells("job.retry_scheduled", told).job(Change::Put(next)))
+        }
+        Verdict::Final => scene.fail(&job, failure.clone()),
+        Verdict::Exhausted(code) => {
+            let last = format!("{}: {}", failure.code, failure.message);
+            let message = format!(
+                "{} of {} attempts and {} of {} failures are used up; the last one was {last}",
+                job.attempts, job.max_attempts, job.failures, job.max_failures
+            );
+            scene.fail(&job, Failure { class: failure.class, ..Failure::new(code, &message) })
         }
     }
 }
 
 /// Fails a job from outside its lease. Raising the token fences whoever still holds it.
-pub(super) fn fail_outside(job: &Job, now: Micros, failure: Failure) -> Result<Changes, super::state::IllegalMove> {
-    let fenced = Job { token: job.token + 1, ..job.clone() };
-    fail(&fenced, now, failure)
-}
-
-fn fail(job: &Job, now: Micros, failure: Failure) -> Result<Changes, super::state::IllegalMove> {
-    let reason = json!({ "reason": failure.code });
-    job.ended(End::Failed, now, Ending::Error(failure), "job.failed", reason)
+pub(super) fn fail_outside(job: &Job, failure: Failure, scene: Scene<'_>) -> Result<Changes, IllegalMove> {
+    scene.fail(&job.fenced(), failure)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::job::State;
-    use crate::job::bench_top::{BenchTop, NOW, done};
+    use crate::job::bench_top::{BenchTop, NOW, done, echo_type};
     use crate::time::Span;
 
     #[test]
@@ -185,6 +257,62 @@ mod tests {
         let job = top.claim();
         top.settle(&job, Outcome::Park { until: Some(NOW.plus(Span::secs(9))), seen: 1 });
         assert_eq!(top.latest().status.due_at(), Some(NOW.plus(Span::secs(9))));
+    }
+
+    #[test]
+    fn a_transient_failure_is_tried_again_later_and_keeps_its_place() {
+        let mut top = BenchTop::new();
+        let queued = top.enqueue();
+        for failures in 1..=2 {
+            let job = top.claim();
+            top.settle(&job, Outcome::Failed(Failure::transient("flaky", "once more")));
+            let waiting = top.latest();
+            assert_eq!((waiting.failures, waiting.attempts), (failures, failures));
+            let Status::AwaitingTool { pause: Pause::Retry, due_at: Some(due) } = waiting.status else {
+                panic!("{:?}", waiting.status)
+            };
+            assert!(due > top.now, "bounded backoff");
+            assert!(waiting.status.waits(), "its lane is free meanwhile");
+            assert_eq!(waiting.since, queued.since);
+            top.now = due;
+        }
+        assert!(top.texts().contains("delay_ms"));
+        let job = top.claim();
+        top.settle(&job, Outcome::Failed(Failure::transient("flaky", "once more")));
+        assert_eq!(top.latest().status.state(), State::Failed);
+        assert!(top.texts().contains("attempts_exhausted"));
+    }
+
+    #[test]
+    fn a_failure_budget_smaller_than_the_attempts_is_exhausted_first() {
+        let policy = crate::retry::Policy { max_failures: Some(1), ..Default::default() };
+        let mut top = BenchTop::of(crate::definition::JobType { retry: policy, ..echo_type() });
+        top.enqueue();
+        let job = top.claim();
+        top.settle(&job, Outcome::Failed(Failure::transient("flaky", "no")));
+        assert!(top.texts().contains("failures_exhausted"));
+    }
+
+    #[test]
+    fn a_failure_that_would_repeat_itself_is_final_at_once() {
+        for failure in [Failure::new("invalid_output", "no"), Failure::fatal("forbidden", "never")] {
+            let mut top = BenchTop::new();
+            top.enqueue();
+            let job = top.claim();
+            top.settle(&job, Outcome::Failed(failure));
+            assert_eq!(top.latest().status.state(), State::Failed);
+            assert_eq!(top.latest().attempts, 1);
+        }
+    }
+
+    #[test]
+    fn a_job_that_ends_with_its_node_is_cancelled() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        let job = top.claim();
+        top.settle(&job, Outcome::Stopped);
+        assert_eq!(top.latest().status.state(), State::Cancelled);
+        assert!(top.texts().contains("shutdown_timeout"));
     }
 
     #[test]

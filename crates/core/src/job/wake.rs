@@ -3,6 +3,7 @@
 use super::{Change, Pause, State, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::name::OrgId;
 use crate::world::View;
@@ -47,7 +48,7 @@ impl Command for Wake {
         &self.org
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.job)
     }
 
@@ -61,8 +62,8 @@ impl Command for Wake {
             Status::Ended { how, .. } => Decision::Refused(WakeError::AlreadyEnded { job: job.id, state: how.state() }),
             Status::AwaitingTool { pause: Pause::Tool, due_at } if due_at.is_none_or(|due| due > cx.now) => {
                 *due_at = Some(cx.now);
-                let event = next.event("job.woken", json!({ "wakes": next.wakes }));
-                Decision::Done(Woken::Due, Changes::none().event(event).job(Change::Put(next)))
+                let told = next.tells("job.woken", json!({ "wakes": next.wakes }));
+                Decision::Done(Woken::Due, told.job(Change::Put(next)))
             }
             _ => Decision::Done(Woken::Noted, Changes::none().job(Change::Put(next))),
         }

@@ -1,0 +1,55 @@
+//! Cold things: an id, a flag to look for, a JSON document and a history. Lanes that were paused,
+//! schedules, what retention has removed.
+
+use crate::canon::Json;
+use crate::event::{Head, Subject};
+use crate::id::DocId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A lane that was paused at least once; the flag says that it is.
+    Lane,
+    /// A recurring job; the flag says that it is paused.
+    Schedule,
+    /// What was pruned of a project.
+    Retention,
+}
+
+impl Class {
+    pub const ALL: [Self; 3] = [Self::Lane, Self::Schedule, Self::Retention];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lane => "lane",
+            Self::Schedule => "schedule",
+            Self::Retention => "retention",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.as_str() == text)
+    }
+
+    pub const fn subject(self, id: DocId) -> Subject {
+        Subject::Doc(self, id)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub class: Class,
+    pub key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doc {
+    pub id: DocId,
+    pub flag: bool,
+    pub body: Json,
+    pub head: Head,
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(Key, Doc),
+}

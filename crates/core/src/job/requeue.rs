@@ -1,0 +1,153 @@
+//! Dead letters: jobs that failed for good, made anew as jobs linked to them.
+
+use super::enqueue::{Enqueue, EnqueueError, Enqueued, Origin};
+use super::intake::{self, Intake};
+use super::{Cold, Job, State};
+use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::definition::Definitions;
+use crate::id::JobId;
+use crate::limits;
+use crate::name::OrgId;
+use crate::world::View;
+
+/// All of them or none.
+#[derive(Clone, Debug)]
+pub struct Requeue {
+    pub org: OrgId,
+    pub jobs: Vec<JobId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequeueError {
+    #[error("1 to {max} jobs can be requeued at once, not {jobs}", max = limits::BATCH_JOBS)]
+    Size { jobs: usize },
+    #[error("job {0} does not exist")]
+    NotFound(JobId),
+    #[error("job {job} is {state}; only a failed job can be requeued")]
+    NotFailed { job: JobId, state: State },
+    #[error("job {job} was requeued before, as {into}")]
+    Before { job: JobId, into: JobId },
+    #[error("job {job} cannot be requeued: {source}; nothing was")]
+    Job { job: JobId, source: EnqueueError },
+}
+
+impl Refusal for RequeueError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Size { .. } => "batch_size",
+            Self::NotFound(_) => "job_not_found",
+            Self::NotFailed { .. } => "invalid_transition",
+            Self::Before { .. } => "already_requeued",
+            Self::Job { source, .. } => source.code(),
+        }
+    }
+}
+
+/// The order that makes a job anew: as it was asked for, due at once.
+fn order(job: &Job, cold: &Cold) -> Enqueue {
+    Enqueue {
+        priority: Some(job.priority),
+        source_session: cold.source_session.clone(),
+        origin: Origin::Requeue(job.id),
+        ..Enqueue::new(job.org.clone(), job.project.clone(), job.kind.name.clone(), cold.payload.clone())
+    }
+}
+
+impl Command for Requeue {
+    type Out = Vec<Enqueued>;
+    type No = RequeueError;
+
+    fn org(&self) -> &OrgId {
+        &self.org
+    }
+
+    fn reads(&self, _: &Definitions) -> Reads {
+        let jobs = || self.jobs.iter().copied().take(limits::BATCH_JOBS).collect();
+        Reads { records: jobs(), requeued: jobs(), ..Reads::none() }
+    }
+
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Vec<Enqueued>, RequeueError> {
+        if self.jobs.is_empty() || self.jobs.len() > limits::BATCH_JOBS {
+            return Decision::Refused(RequeueError::Size { jobs: self.jobs.len() });
+        }
+        let mut orders = Vec::with_capacity(self.jobs.len());
+        for id in &self.jobs {
+            let Some((job, cold, _)) = view.record(*id) else {
+                return Decision::Refused(RequeueError::NotFound(*id));
+            };
+            if job.status.state() != State::Failed {
+                let state = job.status.state();
+                return Decision::Refused(RequeueError::NotFailed { job: *id, state });
+            }
+            if let Some(into) = view.requeued(*id) {
+                return Decision::Refused(RequeueError::Before { job: *id, into });
+            }
+            orders.push((*id, order(job, cold)));
+        }
+        // Which lanes and keys they need is only known now.
+        let mut reads = Reads::none();
+        for (_, order) in &orders {
+            reads.merge(intake::reads(order, cx.defs));
+        }
+        let missing = view.missing(&reads);
+        if missing != Reads::none() {
+            return Decision::Need(reads);
+        }
+        let mut intake = Intake::new(*view, cx.defs);
+        let mut taken: Vec<Enqueued> = Vec::with_capacity(orders.len());
+        let mut seen = std::collections::BTreeMap::new();
+        for (job, order) in orders {
+            if let Some(into) = seen.get(&job) {
+                return Decision::Refused(RequeueError::Before { job, into: *into });
+            }
+            match intake.take(&order, cx) {
+                Ok(out) => {
+                    seen.insert(job, out.job.id);
+                    taken.push(out);
+                }
+                Err(source) => return Decision::Refused(RequeueError::Job { job, source }),
+            }
+        }
+        Decision::Done(taken, intake.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Failure;
+    use crate::job::bench_top::{BenchTop, done};
+    use crate::job::settle::Outcome;
+
+    #[test]
+    fn a_failed_job_is_made_anew_once_and_linked() {
+        let mut top = BenchTop::new();
+        let id = top.enqueue().id;
+        let requeue = Requeue { org: OrgId::default(), jobs: vec![id] };
+        assert_eq!(top.refuse(&requeue).code(), "invalid_transition");
+        let job = top.claim();
+        top.settle(&job, Outcome::Failed(Failure::new("broken", "no")));
+        let made = top.done(&requeue);
+        assert_eq!(made[0].cold.requeued_from, Some(id));
+        assert_ne!(made[0].job.id, id);
+        assert_eq!(made[0].job.attempts, 0);
+        assert_eq!(top.refuse(&requeue), RequeueError::Before { job: id, into: made[0].job.id });
+    }
+
+    #[test]
+    fn what_did_not_fail_is_not_made_anew_and_one_bad_id_spoils_all() {
+        let mut top = BenchTop::new();
+        let id = top.enqueue().id;
+        let job = top.claim();
+        top.settle(&job, done());
+        let nobody = JobId(uuid::Uuid::from_u128(4));
+        for (jobs, code) in [
+            (vec![id], "invalid_transition"),
+            (vec![nobody], "job_not_found"),
+            (vec![], "batch_size"),
+            (vec![nobody; limits::BATCH_JOBS + 1], "batch_size"),
+        ] {
+            assert_eq!(top.refuse(&Requeue { org: OrgId::default(), jobs }).code(), code);
+        }
+    }
+}
