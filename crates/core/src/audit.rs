@@ -3,11 +3,13 @@
 //! Pure: the store feeds rows in order, this names every violation. A report keeps at most
 //! [`KEPT`] of them and counts the rest.
 
-use crate::canon::Digest;
+use crate::canon::{Digest, Json};
 use crate::event::{Head, Recorded};
+use crate::job::prune::{self, Stub};
 use crate::name::OrgId;
 use crate::seal::{Key, Root, Seal, SealHead};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Violations that a report spells out.
@@ -51,6 +53,53 @@ impl Report {
     }
 }
 
+impl Report {
+    /// By how much a lane's counters are off.
+    pub fn lane(&mut self, org: &OrgId, key: &str, running: i64, waiting: i64) {
+        let detail = format!("its row says {running:+} running and {waiting:+} waiting beside what there is");
+        self.add("lane_miscounted", org, key, detail);
+    }
+
+    /// By how much the count of all who wait is off.
+    pub fn crowd(&mut self, off: i64) {
+        if off != 0 {
+            let detail = format!("{off:+} beside what there is");
+            self.add("crowd_miscounted", &OrgId::system(), "all projects", detail);
+        }
+    }
+}
+
+/// Compares what retention removed with what the history says it removed.
+#[derive(Default)]
+pub struct Prunings {
+    removed: BTreeMap<(OrgId, Uuid, i64), Vec<Stub>>,
+}
+
+impl Prunings {
+    /// In the order of positions.
+    pub fn removed(&mut self, org: OrgId, by: Uuid, n: i64, stub: Stub) {
+        self.removed.entry((org, by, n)).or_default().push(stub);
+    }
+
+    pub fn told(&mut self, report: &mut Report, org: &OrgId, by: Uuid, n: i64, data: &Json) {
+        let stubs = self.removed.remove(&(org.clone(), by, n)).unwrap_or_default();
+        let (count, sha256) = prune::digest(stubs.iter());
+        let data = data.value();
+        if data["events"] != count || data["sha256"] != sha256.to_string() {
+            let detail = format!("event {n} says that other events were removed than are missing");
+            report.add("prune_mismatch", org, by.simple(), detail);
+        }
+    }
+
+    /// What nobody says was removed.
+    pub fn finish(self, report: &mut Report) {
+        for ((org, by, n), stubs) in self.removed {
+            let detail = format!("{} events are gone, and no event {n} says so", stubs.len());
+            report.add("prune_untold", &org, by.simple(), detail);
+        }
+    }
+}
+
 /// Follows the chains of events that come ordered by (org, subject, n), each beside the head
 /// that its subject's row claims.
 #[derive(Default)]
@@ -86,8 +135,14 @@ impl Chains {
         if !continues {
             self.close(report);
             report.chains += 1;
-            self.open =
-                Some(Chain { org: row.org.clone(), subject: row.subject, head: Head::NONE, claimed, state: None, payload: None });
+            self.open = Some(Chain {
+                org: row.org.clone(),
+                subject: row.subject,
+                head: Head::NONE,
+                claimed,
+                state: None,
+                payload: None,
+            });
         }
         let Some(chain) = self.open.as_mut() else { return };
         report.events += 1;
@@ -185,7 +240,6 @@ impl<'a> Seals<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canon::Json;
     use crate::event::{Event, Subject};
     use crate::id::JobId;
     use crate::time::Micros;

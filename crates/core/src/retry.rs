@@ -150,8 +150,7 @@ mod tests {
     use crate::rng::Rng;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
-    const SPENT: Spent =
-        Spent { state: State::Executing, attempts: 1, max_attempts: 3, failures: 1, max_failures: 3 };
+    const SPENT: Spent = Spent { state: State::Executing, attempts: 1, max_attempts: 3, failures: 1, max_failures: 3 };
 
     fn verdict(spent: Spent, class: Class) -> Verdict {
         decide(&Policy { jitter: false, ..Policy::default() }, spent, class, &mut Rng::new(1))

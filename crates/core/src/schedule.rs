@@ -138,19 +138,11 @@ pub struct Picked<T> {
     pub lane: LaneId,
     /// What the lane's row shall remember from now on.
     pub burst: u32,
-    /// A background job that had waited long enough to go before interactive ones.
-    pub aged: bool,
     pub item: T,
 }
 
 /// Chooses up to `slots` jobs, in the order they are handed out.
-pub fn pick<T>(
-    lanes: Vec<Lane<T>>,
-    turns: &mut Turns,
-    slots: usize,
-    now: Micros,
-    rules: &Rules,
-) -> Vec<Picked<T>> {
+pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros, rules: &Rules) -> Vec<Picked<T>> {
     let mut lanes: BTreeMap<LaneId, Lane<T>> = lanes.into_iter().map(|lane| (lane.id.clone(), lane)).collect();
     let mut picked = Vec::new();
     while picked.len() < slots {
@@ -172,19 +164,33 @@ pub fn pick<T>(
         };
         turns.burst = if from == Class::Interactive { turns.burst.saturating_add(1) } else { 0 };
         remember(lane, turns, burst);
-        let aged = aged && from == Class::Background;
-        picked.push(Picked { lane: id, burst, aged, item: head.item });
+        picked.push(Picked { lane: id, burst, item: head.item });
     }
     picked
 }
 
+/// The last lanes that were looked at, per class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    pub interactive: Option<LaneId>,
+    pub background: Option<LaneId>,
+}
+
+impl Turns {
+    /// A look that found nothing to hand out moves on, so that the next one sees other lanes. Aged
+    /// jobs that were seen and not served are stayed with.
+    pub fn move_on<T>(&mut self, before: &Self, lanes: &[Lane<T>], looked: Looked, now: Micros, rules: &Rules) {
+        if self.interactive == before.interactive && !lanes.iter().any(|l| l.next(Class::Interactive).is_some()) {
+            self.interactive = looked.interactive.or(self.interactive.take());
+        }
+        if self.background == before.background && !lanes.iter().any(|lane| lane.aged(now, rules)) {
+            self.background = looked.background.or(self.background.take());
+        }
+    }
+}
+
 /// Whose turn it is.
-fn turn<T>(
-    lanes: &BTreeMap<LaneId, Lane<T>>,
-    turns: &Turns,
-    now: Micros,
-    rules: &Rules,
-) -> Option<(LaneId, Class)> {
+fn turn<T>(lanes: &BTreeMap<LaneId, Lane<T>>, turns: &Turns, now: Micros, rules: &Rules) -> Option<(LaneId, Class)> {
     let interactive = after(lanes, turns.last(Class::Interactive), |lane| lane.next(Class::Interactive).is_some());
     let Some(interactive) = interactive else {
         let lane = after(lanes, turns.last(Class::Background), |lane| lane.next(Class::Background).is_some())?;

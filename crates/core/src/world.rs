@@ -196,6 +196,11 @@ impl World {
         self.lanes.get(&(org.clone(), key.clone())).and_then(|entry| entry.now.as_ref())
     }
 
+    /// Every lane that was loaded so far.
+    pub fn lanes(&self) -> impl Iterator<Item = &(OrgId, LaneKey)> {
+        self.lanes.keys()
+    }
+
     /// What a lane remembers of the jobs that were handed out.
     pub fn set_burst(&mut self, org: &OrgId, key: &LaneKey, burst: u32) {
         if let Some(entry) = self.lanes.get_mut(&(org.clone(), key.clone()))
@@ -475,7 +480,12 @@ impl World {
         };
         Reads {
             definitions: reads.definitions.iter().filter(|k| !has_def(k)).cloned().collect(),
-            docs: reads.docs.iter().filter(|k| !self.docs.contains_key(&(org.clone(), (*k).clone()))).cloned().collect(),
+            docs: reads
+                .docs
+                .iter()
+                .filter(|k| !self.docs.contains_key(&(org.clone(), (*k).clone())))
+                .cloned()
+                .collect(),
             crowd: reads.crowd && self.crowd.is_none(),
             jobs: reads.jobs.iter().filter(|id| !has_job(id)).copied().collect(),
             records: reads.records.iter().filter(|id| !has_record(id)).copied().collect(),

@@ -5,7 +5,7 @@
 use crate::engine::Shared;
 use baton_core::command::Actor;
 use baton_core::job::Fence;
-use baton_core::job::beat::Beat;
+use baton_core::job::beat::{Beat, Beaten};
 use baton_core::limits::JOBS_PER_COMMAND;
 use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
@@ -25,8 +25,15 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn beats(shared: &Shared) {
+    let mut leases = shared.store.watch_leases();
     loop {
-        tokio::time::sleep(shared.options.beat_every).await;
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(shared.options.beat_every) => {}
+            // Somebody wants jobs to end, perhaps ours: a beat tells.
+            Ok(()) = leases.changed() => {}
+        }
+        leases.mark_unchanged();
         beat(shared).await;
     }
 }
@@ -55,11 +62,14 @@ async fn beat(shared: &Shared) {
             let beat = Beat { org: org.clone(), held: held.to_vec(), lease };
             let sent_at = Instant::now();
             match shared.store.commit(beat, Actor::Worker(shared.options.node.clone())).await {
-                Ok(lost) => {
+                Ok(Beaten { lost, cancelled }) => {
                     let kept = held.iter().filter(|fence| !lost.contains(fence)).cloned().collect::<Vec<_>>();
                     shared.held.beaten(&kept, sent_at);
+                    for (fence, context) in cancelled {
+                        shared.held.cancel(&fence, context);
+                    }
                     // What was settled meanwhile is not lost.
-                    let lost = shared.held.stop(&lost);
+                    let lost = shared.held.lost(&lost);
                     if lost > 0 {
                         metrics::counter!("baton_leases_lost_total").increment(lost as u64);
                         tracing::warn!(lost, "leases were lost; their handlers are stopped");

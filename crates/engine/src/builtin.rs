@@ -1,65 +1,131 @@
 //! The job types that every Baton knows: `noop` and `echo`.
 
-use crate::registry::{JobCx, Outcome};
+use crate::definition::{Done, JobDefinition};
+use crate::job_cx::JobCx;
+use crate::registry::{Outcome, Registry};
 use baton_core::TypeName;
 use baton_core::canon::Json;
 use baton_core::definition::JobType;
-use baton_core::job::{BACKGROUND, Failure};
+use baton_core::job::Failure;
 use baton_core::time::Span;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Longest delay of an echo.
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
 
-fn job_type(name: &'static str, summary: &str) -> JobType {
-    JobType {
-        name: name.parse::<TypeName>().unwrap_or_else(|e| unreachable!("{name}: {e}")),
-        version: 1,
-        summary: summary.to_owned(),
-        priority: BACKGROUND,
-        max_attempts: 2,
-        lease: Span::secs(30),
-    }
+pub(crate) fn register(all: &mut Registry) {
+    // Jobs that were enqueued before there was more to say are still run.
+    all.add(JobType { max_attempts: Some(2), ..noop(1) }, run_noop);
+    all.add(JobType { max_attempts: Some(2), ..plain("echo", 1, ECHO_1) }, run_echo_1);
+    all.add(noop(2), run_noop);
+    all.define(Echo);
 }
 
-pub fn noop() -> JobType {
-    job_type("noop", "does nothing and completes")
+fn plain(name: &'static str, version: u32, summary: &str) -> JobType {
+    let name = name.parse::<TypeName>().unwrap_or_else(|e| unreachable!("{name}: {e}"));
+    JobType::new(name, version, summary)
 }
 
-pub async fn run_noop(_: JobCx, _: Json) -> Outcome {
+fn noop(version: u32) -> JobType {
+    plain("noop", version, "does nothing and completes")
+}
+
+async fn run_noop(_: JobCx, _: Json) -> Outcome {
     Outcome::Done(Json::of(&json!({})))
 }
 
-pub fn echo() -> JobType {
-    job_type("echo", "answers with its message, after delay_ms or when woken if wait is set")
+const ECHO_1: &str = "answers with its message, after delay_ms or when woken if wait is set";
+
+async fn run_echo_1(cx: JobCx, payload: Json) -> Outcome {
+    let payload = match serde_json::from_value::<Order>(payload.value()) {
+        Ok(payload) if payload.delay_ms.unwrap_or(0) <= DELAY_MS_MAX => payload,
+        Ok(_) => {
+            let why = format!("delay_ms must be a whole number from 0 to {DELAY_MS_MAX}");
+            return Outcome::Failed(Failure::new("invalid_payload", &why));
+        }
+        Err(e) => return Outcome::Failed(Failure::new("invalid_payload", &e.to_string())),
+    };
+    match Echo.run(cx, payload).await {
+        Ok(Done::Result(result)) => Outcome::Done(Json::of(&result)),
+        Ok(Done::Park { until, seen }) => Outcome::Park { until, seen },
+        Ok(Done::Ask(question)) => Outcome::Ask(Json::of(&question)),
+        Err(failure) => Outcome::Failed(failure),
+    }
 }
 
-/// `{"message": …, "delay_ms": 500, "wait": true}`, all of it optional. Waiting holds no worker.
-pub async fn run_echo(cx: JobCx, payload: Json) -> Outcome {
-    let payload = payload.value();
-    let delay_ms = match payload.get("delay_ms") {
-        None | Some(Value::Null) => 0,
-        Some(value) => match value.as_u64().filter(|ms| *ms <= DELAY_MS_MAX) {
-            Some(ms) => ms,
-            None => return invalid(&format!("delay_ms must be a whole number from 0 to {DELAY_MS_MAX}")),
-        },
-    };
-    let wait = match payload.get("wait") {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(wait)) => *wait,
-        Some(_) => return invalid("wait must be true or false"),
-    };
-    let begun = cx.job.started_at.unwrap_or(cx.at);
-    let due = begun.plus(Span::millis(delay_ms.cast_signed()));
-    if cx.at < due {
-        return Outcome::Park { until: Some(due), seen: cx.job.wakes };
-    }
-    if wait && cx.job.wakes == 0 {
-        return Outcome::Park { until: None, seen: 0 };
-    }
-    Outcome::Done(Json::of(&json!({ "message": payload.get("message").unwrap_or(&Value::Null) })))
+/// What an echo is asked to do; all of it optional.
+#[derive(Debug, Deserialize)]
+pub struct Order {
+    #[serde(default)]
+    message: Value,
+    /// Waiting holds no worker.
+    delay_ms: Option<u64>,
+    /// Until somebody wakes it.
+    wait: Option<bool>,
+    /// Until somebody answers.
+    ask: Option<bool>,
+    fail: Option<Fail>,
+    progress: Option<bool>,
 }
 
-fn invalid(message: &str) -> Outcome {
-    Outcome::Failed(Failure::new("invalid_payload", message))
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Fail {
+    Transient,
+    Deterministic,
+}
+
+/// Answers with its message: to try things out with.
+pub struct Echo;
+
+impl JobDefinition for Echo {
+    type Payload = Order;
+    type Output = Value;
+
+    fn job_type(&self) -> JobType {
+        JobType {
+            payload_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "delay_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": DELAY_MS_MAX },
+                    "wait": { "type": ["boolean", "null"] },
+                    "ask": { "type": ["boolean", "null"] },
+                    "fail": { "enum": ["transient", "deterministic", null] },
+                    "progress": { "type": ["boolean", "null"] },
+                },
+            })),
+            result_schema: Some(json!({ "type": "object", "required": ["message"] })),
+            ..plain("echo", 2, "answers with its message, at once or after waiting as its payload says")
+        }
+    }
+
+    async fn run(&self, cx: JobCx, order: Order) -> Result<Done<Value>, Failure> {
+        let begun = cx.job.started_at.unwrap_or(cx.at);
+        let delay = i64::try_from(order.delay_ms.unwrap_or(0)).unwrap_or(i64::MAX);
+        let due = begun.plus(Span::millis(delay));
+        if cx.at < due {
+            return Ok(Done::Park { until: Some(due), seen: cx.job.wakes });
+        }
+        if order.wait == Some(true) && cx.job.wakes == 0 {
+            return Ok(Done::Park { until: None, seen: 0 });
+        }
+        if order.ask == Some(true) && cx.answer().is_none() {
+            return Ok(Done::Ask(json!({ "prompt": "May it go on?", "message": order.message })));
+        }
+        if order.progress == Some(true) {
+            // If it cannot be said, the lease is lost and the job is stopped anyway.
+            let _ = cx.progress(Some(50), Some("half way")).await;
+        }
+        match order.fail {
+            Some(Fail::Transient) => return Err(Failure::transient("asked_to_fail", "the payload said so")),
+            Some(Fail::Deterministic) => return Err(Failure::new("asked_to_fail", "the payload said so")),
+            None => {}
+        }
+        let mut result = json!({ "message": order.message });
+        if let Some(answer) = cx.answer() {
+            result["answer"] = answer.clone();
+        }
+        Ok(Done::Result(result))
+    }
 }

@@ -3,7 +3,7 @@
 use crate::held::Held;
 use crate::options::Options;
 use crate::registry::Registry;
-use crate::{audit, beater, pool, purger, recovery, sealer, sweeper, timers};
+use crate::{audit, beater, pool, pruner, purger, recovery, sealer, sweeper, timers};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
 use baton_core::definition::RegisterError;
@@ -184,7 +184,7 @@ impl Engine {
             reachable: AtomicBool::new(true),
             broken: watch::Sender::new(None),
         });
-        for kind in shared.registry.definitions().job_types() {
+        for kind in shared.registry.job_types() {
             match shared.store.commit(kind.register(), Actor::Engine).await {
                 Ok(_) => {}
                 Err(CommitError::Refused(e)) => return Err(e.into()),
@@ -202,6 +202,7 @@ impl Engine {
             spawn(&shared, "sweeper", sweeper::run),
             spawn(&shared, "timers", timers::run),
             spawn(&shared, "purger", purger::run),
+            spawn(&shared, "pruner", pruner::run),
         ];
         if let Some(key) = shared.options.seal_key.clone() {
             background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)));
@@ -291,7 +292,7 @@ mod tests {
     async fn a_part_that_ends_by_itself_breaks_the_engine_and_one_that_is_told_to_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::builtin();
-        let definitions = Arc::new(registry.definitions());
+        let definitions = Arc::new(registry.definitions(baton_core::rules::Rules::default()));
         let options =
             OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), Arc::new(OsEntropy::default()), definitions);
         let store = Store::open(options).await.unwrap();

@@ -1,14 +1,29 @@
 //! What this node's pool holds right now: the fences to beat for, and how to stop each handler.
 //!
 //! A lease is held from its claim until its settlement is committed, also while the settlement
-//! waits for the store to come back: until then nobody else shall begin the job again.
+//! waits for the store to come back: until then nobody else shall begin the job again. A handler
+//! that does not stop when it is told to is left behind: its lease is settled without it, and what
+//! it says later is nobody's any more.
 
-use baton_core::job::Fence;
+use crate::registry::Handler;
+use baton_core::definition::AtStop;
+use baton_core::job::{Context, Fence};
 use baton_core::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id};
 use tokio::time::Instant;
+
+/// How a job is run here.
+pub(crate) struct Run {
+    pub handler: Arc<dyn Handler>,
+    pub task: AbortHandle,
+    /// Tells the handler that somebody wants the job to end.
+    pub cancel: watch::Sender<bool>,
+    /// When it has run long enough.
+    pub times_out: Option<Instant>,
+}
 
 struct Holding {
     lease: Span,
@@ -18,7 +33,8 @@ struct Holding {
     /// No beat got through in time. What is stopped may need a while to end.
     overdue: bool,
     /// While the handler runs.
-    handler: Option<(Id, AbortHandle)>,
+    run: Option<Run>,
+    at_stop: AtStop,
 }
 
 /// Shared by the pool, which fills it, and by the beater and the sweeper, which look at it.
@@ -30,22 +46,27 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, handler: AbortHandle) {
-        let holding = Holding {
-            lease,
-            good_until: asked_at + lease.to_std(),
-            overdue: false,
-            handler: Some((handler.id(), handler)),
-        };
-        self.all().insert(fence, holding);
+    pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, run: Run, at_stop: AtStop) {
+        let good_until = asked_at + lease.to_std();
+        self.all().insert(fence, Holding { lease, good_until, overdue: false, run: Some(run), at_stop });
+    }
+
+    /// What becomes of the job if it is stopped because its node stops.
+    pub fn at_stop(&self, fence: &Fence) -> AtStop {
+        self.all().get(fence).map_or(AtStop::GiveBack, |h| h.at_stop)
+    }
+
+    /// Handlers that run and are waited for.
+    pub fn busy(&self) -> usize {
+        self.all().values().filter(|h| h.run.is_some()).count()
     }
 
     /// The handler has ended; whose it was. The lease is held on until it is settled.
     pub fn handler_ended(&self, task: Id) -> Option<Fence> {
         let mut all = self.all();
-        let found = all.iter_mut().find(|(_, h)| h.handler.as_ref().is_some_and(|(id, _)| *id == task));
+        let found = all.iter_mut().find(|(_, h)| h.run.as_ref().is_some_and(|run| run.task.id() == task));
         found.map(|(fence, holding)| {
-            holding.handler = None;
+            holding.run = None;
             fence.clone()
         })
     }
@@ -74,13 +95,23 @@ impl Held {
         }
     }
 
-    /// Stops the handlers of leases that are lost. What they would say is no longer wanted.
-    /// How many of them were still held.
-    pub fn stop(&self, lost: &[Fence]) -> usize {
+    /// Somebody wants the job to end: its handler is told, and what it works on is interrupted.
+    pub fn cancel(&self, fence: &Fence, context: Context) {
         let all = self.all();
-        let lost = lost.iter().filter_map(|fence| all.get(fence)).collect::<Vec<_>>();
-        lost.iter().filter_map(|h| h.handler.as_ref()).for_each(|(_, handler)| handler.abort());
-        lost.len()
+        let Some(run) = all.get(fence).and_then(|h| h.run.as_ref()) else { return };
+        let first = run.cancel.send_if_modified(|cancelled| !std::mem::replace(cancelled, true));
+        if first && !context.is_empty() {
+            tokio::spawn(run.handler.interrupt(context));
+        }
+    }
+
+    /// Leases that are lost: their handlers are stopped, and nothing more is said about them. How many
+    /// of them were still held.
+    pub fn lost(&self, lost: &[Fence]) -> usize {
+        let mut all = self.all();
+        let gone = lost.iter().filter_map(|fence| all.remove(fence)).collect::<Vec<_>>();
+        gone.iter().filter_map(|h| h.run.as_ref()).for_each(Run::stop);
+        gone.len()
     }
 
     /// Stops the handlers whose leases may have run out by then because no beat got through. How
@@ -88,8 +119,8 @@ impl Held {
     pub fn stop_overdue(&self, by: Instant) -> usize {
         let mut news = 0;
         for holding in self.all().values_mut().filter(|h| h.good_until < by) {
-            if let Some((_, handler)) = &holding.handler {
-                handler.abort();
+            if let Some(run) = &holding.run {
+                run.stop();
                 news += usize::from(!holding.overdue);
                 holding.overdue = true;
             }
@@ -97,7 +128,41 @@ impl Held {
         news
     }
 
+    /// Tells every handler to stop.
     pub fn stop_all(&self) {
-        self.all().values().filter_map(|h| h.handler.as_ref()).for_each(|(_, handler)| handler.abort());
+        self.all().values().filter_map(|h| h.run.as_ref()).for_each(Run::stop);
+    }
+
+    /// When the next handler has run long enough.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.all().values().filter_map(|h| h.run.as_ref()?.times_out).min()
+    }
+
+    /// Stops the handlers that have run long enough, and waits for them no longer.
+    pub fn timed_out(&self, now: Instant) -> Vec<Fence> {
+        self.leave_behind(|run| run.times_out.is_some_and(|at| at <= now))
+    }
+
+    /// Waits no longer for any handler.
+    pub fn leave_all(&self) -> Vec<Fence> {
+        self.leave_behind(|_| true)
+    }
+
+    fn leave_behind(&self, which: impl Fn(&Run) -> bool) -> Vec<Fence> {
+        let mut left = Vec::new();
+        for (fence, holding) in self.all().iter_mut() {
+            if let Some(run) = holding.run.take_if(|run| which(run)) {
+                run.stop();
+                left.push(fence.clone());
+            }
+        }
+        left
+    }
+}
+
+impl Run {
+    fn stop(&self) {
+        self.cancel.send_replace(true);
+        self.task.abort();
     }
 }

@@ -23,6 +23,8 @@ pub struct Options {
     pub sweep_every: Duration,
     pub seal_every: Duration,
     pub purge_every: Duration,
+    /// Between two looks for ended jobs to forget.
+    pub prune_every: Duration,
 }
 
 impl Options {
@@ -37,6 +39,7 @@ impl Options {
             sweep_every: Duration::from_secs(1),
             seal_every: Duration::from_secs(60),
             purge_every: Duration::from_secs(600),
+            prune_every: Duration::from_secs(60),
         }
     }
 }

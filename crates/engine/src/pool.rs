@@ -5,10 +5,15 @@
 //! harmless, forgetting it is not.
 
 use crate::engine::Shared;
-use crate::registry::{JobCx, Outcome};
+use crate::held::Run;
+use crate::job_cx::{JobCx, Line};
+use crate::registry::Outcome;
 use baton_core::command::Actor;
+use baton_core::definition::AtStop;
 use baton_core::job::settle::{self, Settle, Settled};
 use baton_core::job::{Failure, Fence};
+use baton_core::schedule::Turns;
+use baton_core::time::Span;
 use baton_store::{Ask, CommitError, Leased, StoreError, Turn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +27,12 @@ const REJECTED_TRIES: u32 = 20;
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 /// Between two looks at least, however soon the next job is due.
 const REST_MIN: Duration = Duration::from_millis(10);
+/// Looks in a row that found nothing though there may be more, before the pool rests between them.
+const FRUITLESS_MAX: u32 = 8;
+/// Handlers that were left behind because they do not stop; with more, nothing new is begun.
+const LEFT_BEHIND_MAX: usize = 64;
+/// After the drain: how long handlers have to stop when they are told to.
+const STOP_WINDOW: Duration = Duration::from_secs(1);
 
 struct Pending {
     settle: Settle,
@@ -32,26 +43,29 @@ pub(crate) struct Pool {
     shared: Arc<Shared>,
     running: JoinSet<Outcome>,
     pending: Vec<Pending>,
+    turns: Turns,
+    fruitless: u32,
 }
 
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut jobs = shared.store.watch_jobs();
     let mut stopping = shared.stopping.subscribe();
-    let mut pool = Pool { shared, running: JoinSet::new(), pending: Vec::new() };
+    let mut pool = Pool { shared, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
     loop {
         let stop = *stopping.borrow_and_update();
-        if stop.is_some() && pool.running.is_empty() && pool.pending.is_empty() {
+        if stop.is_some() && pool.shared.held.busy() == 0 && pool.pending.is_empty() {
             return;
         }
         // Before claiming, so that what becomes claimable meanwhile is not missed.
         jobs.mark_unchanged();
-        let free = pool.shared.options.slots.saturating_sub(pool.running.len());
-        let wants = if stop.is_some() { 0 } else { free };
+        let wants = if stop.is_some() { 0 } else { pool.free() };
         let next = pool.turn(wants).await;
         let rest = match next {
             // There was as much as fitted, so there may be more; but only when a slot is free.
-            Next::More if pool.running.len() < pool.shared.options.slots => Duration::ZERO,
+            Next::More if pool.free() > 0 => Duration::ZERO,
             Next::More => pool.shared.options.poll_every,
+            Next::Further if pool.fruitless <= FRUITLESS_MAX => Duration::ZERO,
+            Next::Further => TROUBLE_PAUSE,
             Next::At(rest) => rest.min(pool.shared.options.poll_every),
             Next::Trouble => TROUBLE_PAUSE,
         };
@@ -61,11 +75,26 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 enum Next {
     More,
+    /// Nothing was found where this look ended.
+    Further,
     At(Duration),
     Trouble,
 }
 
 impl Pool {
+    /// Jobs that may be begun now.
+    fn free(&self) -> usize {
+        if !self.shared.store.definitions().rules.enabled {
+            return 0;
+        }
+        let busy = self.shared.held.busy();
+        let left_behind = self.running.len().saturating_sub(busy);
+        if left_behind >= LEFT_BEHIND_MAX {
+            return 0;
+        }
+        self.shared.options.slots.saturating_sub(busy)
+    }
+
     /// Settles what has ended and claims what fits.
     async fn turn(&mut self, wants: usize) -> Next {
         self.collect();
@@ -76,15 +105,25 @@ impl Pool {
         let actor = Actor::Worker(node.clone());
         let asked_at = Instant::now();
         let settles = self.pending.iter().map(|p| (p.settle.clone(), actor.clone())).collect();
-        let ask = (wants > 0).then(|| Ask { worker: node.clone(), kinds: self.shared.registry.kinds(), slots: wants });
+        let ask = (wants > 0).then(|| Ask {
+            worker: node.clone(),
+            kinds: self.shared.registry.kinds(),
+            slots: wants,
+            turns: self.turns.clone(),
+        });
         match self.shared.store.turn(settles, ask).await {
-            Ok(Turn { settled, leased, next_due, now }) => {
+            Ok(Turn { settled, leased, next_due, now, turns, more }) => {
                 let trouble = self.settled(settled);
+                if wants > 0 {
+                    self.turns = turns;
+                }
                 let filled = leased.len() == wants && wants > 0;
+                self.fruitless = if more && leased.is_empty() { self.fruitless.saturating_add(1) } else { 0 };
                 leased.into_iter().for_each(|job| self.begin(job, asked_at));
                 match next_due {
                     _ if trouble => Next::Trouble,
                     _ if filled => Next::More,
+                    _ if more => Next::Further,
                     Some(due) => Next::At(due.since(now).to_std().max(REST_MIN)),
                     None => Next::At(self.shared.options.poll_every),
                 }
@@ -143,17 +182,50 @@ impl Pool {
                 .push(Pending { settle: Settle { fence, outcome: settle::Outcome::Failed(failure) }, tries: 0 });
             return;
         };
-        tracing::info!(jobId = %job.id, projectId = %job.project, r#type = %job.kind.name, attempt = job.attempts, "job started");
-        let lease =
-            self.shared.store.definitions().pinned(&job.kind).map_or(baton_core::time::Span::secs(30), |k| k.lease);
-        let kind = job.kind.name.to_string();
+        let defs = self.shared.store.definitions();
+        let job_type = defs.pinned(&job.kind);
+        let lease = job_type.map_or(Span::secs(30), |kind| kind.lease);
+        let timeout = job_type.and_then(|kind| kind.timeout(&defs.rules));
+        let name = job.kind.name.to_string();
+        let at_stop = job_type.map_or(AtStop::GiveBack, |kind| kind.at_stop);
+        let (cancel, cancelled) = watch::channel(false);
+        let cx = JobCx { job, at, line: Line { store: self.shared.store.clone(), fence: fence.clone(), cancelled } };
         let began = Instant::now();
-        let abort = self.running.spawn(async move {
-            let outcome = handler.run(JobCx { job, at }, payload).await;
-            metrics::histogram!("baton_job_run_seconds", "type" => kind).record(began.elapsed().as_secs_f64());
+        let running = handler.run(cx, payload);
+        let task = self.running.spawn(async move {
+            let outcome = running.await;
+            metrics::histogram!("baton_job_run_seconds", "type" => name).record(began.elapsed().as_secs_f64());
             outcome
         });
-        self.shared.held.add(fence, lease, asked_at, abort);
+        let times_out = timeout.and_then(|span| began.checked_add(span.to_std()));
+        self.shared.held.add(fence, lease, asked_at, Run { handler, task, cancel, times_out }, at_stop);
+    }
+
+    /// Handlers that have run long enough are settled without them.
+    fn time_out(&mut self) {
+        for fence in self.shared.held.timed_out(Instant::now()) {
+            tracing::warn!(jobId = %fence.job, "a job ran longer than its type allows; it is stopped");
+            let failure = Failure::transient("timeout", "it ran longer than its type allows");
+            let settle = Settle { fence, outcome: settle::Outcome::Failed(failure) };
+            self.pending.push(Pending { settle, tries: 0 });
+        }
+    }
+
+    /// The drain is over, and so is the time to stop in: what still runs is settled without it.
+    fn leave_behind(&mut self) {
+        for fence in self.shared.held.leave_all() {
+            let outcome = self.at_stop(&fence);
+            tracing::warn!(jobId = %fence.job, ?outcome, "a job did not stop when its node did; it is left behind");
+            self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });
+        }
+    }
+
+    /// What becomes of a job that was stopped because its node stops.
+    fn at_stop(&self, fence: &Fence) -> settle::Outcome {
+        match self.shared.held.at_stop(fence) {
+            AtStop::Cancel => settle::Outcome::Stopped,
+            AtStop::GiveBack => settle::Outcome::Release,
+        }
     }
 
     /// Everything that has ended so far becomes a settlement.
@@ -169,12 +241,18 @@ impl Pool {
             Err(e) if e.is_cancelled() => (e.id(), None),
             Err(e) => (e.id(), Some(Outcome::Failed(Failure::new("handler_panicked", "the handler panicked")))),
         };
-        let Some(fence) = self.shared.held.handler_ended(task) else { return };
+        let Some(fence) = self.shared.held.handler_ended(task) else {
+            // Its lease is lost or was settled without it.
+            if outcome.is_some() {
+                metrics::counter!("baton_outcomes_discarded_total").increment(1);
+            }
+            return;
+        };
         let outcome = match outcome {
             Some(outcome) => settle_outcome(outcome),
-            // Stopped by us: because the lease is lost, then the fence refuses this, or because
-            // the engine stops, then the job is given back.
-            None => settle::Outcome::Release,
+            // Stopped by us: because the lease may be lost, then the fence refuses this, or because
+            // the engine stops.
+            None => self.at_stop(&fence),
         };
         count(&fence, &outcome);
         self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });
@@ -190,12 +268,18 @@ impl Pool {
         if rest.is_zero() {
             return;
         }
-        let free = self.running.len() < self.shared.options.slots;
-        // When the drain is over, what still runs is told to stop, and told again.
+        let free = self.free() > 0;
+        // When the drain is over, what still runs is told to stop; then it is left behind.
         let over = stop.is_some_and(|at| at <= Instant::now());
         if over {
             self.shared.held.stop_all();
         }
+        if stop.is_some_and(|at| at + STOP_WINDOW <= Instant::now()) {
+            self.leave_behind();
+            return;
+        }
+        let timeout = self.shared.held.next_timeout();
+        let rest = timeout.map_or(rest, |at| rest.min(at.saturating_duration_since(Instant::now())));
         let rest = match stop {
             Some(at) if !over => rest.min(at - Instant::now()),
             Some(_) => rest.min(TROUBLE_PAUSE),
@@ -208,6 +292,7 @@ impl Pool {
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}
             () = tokio::time::sleep(rest) => {}
         }
+        self.time_out();
     }
 }
 
@@ -216,6 +301,7 @@ fn settle_outcome(outcome: Outcome) -> settle::Outcome {
         Outcome::Done(result) => settle::Outcome::Done(result),
         Outcome::Failed(failure) => settle::Outcome::Failed(failure),
         Outcome::Park { until, seen } => settle::Outcome::Park { until, seen },
+        Outcome::Ask(question) => settle::Outcome::Ask(question),
     }
 }
 
@@ -224,12 +310,14 @@ fn count(fence: &Fence, outcome: &settle::Outcome) {
         settle::Outcome::Done(_) => "completed",
         settle::Outcome::Failed(_) => "failed",
         settle::Outcome::Park { .. } => "parked",
+        settle::Outcome::Ask(_) => "asked",
         settle::Outcome::Release => "released",
+        settle::Outcome::Stopped => "stopped",
     };
     let reason = match outcome {
         settle::Outcome::Failed(failure) => failure.code.as_str(),
         _ => "",
     };
     metrics::counter!("baton_handlers_ended_total", "outcome" => word).increment(1);
-    tracing::info!(jobId = %fence.job, token = fence.token, outcome = word, reason, "job handler ended");
+    tracing::debug!(jobId = %fence.job, token = fence.token, outcome = word, reason, "job handler ended");
 }

@@ -51,6 +51,7 @@ pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> 
                 let outcome = match recovered {
                     Recovered::Requeued => "requeued",
                     Recovered::Failed => "failed",
+                    Recovered::Cancelled => "cancelled",
                 };
                 metrics::counter!("baton_jobs_recovered_total", "outcome" => outcome).increment(1);
                 tracing::warn!(jobId = %job, ?why, outcome, "a job was taken back from a worker that is gone");

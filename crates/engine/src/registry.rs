@@ -1,23 +1,17 @@
 //! Job types with the code that runs them, registered in one place.
 
 use crate::builtin;
+use crate::definition::{self, JobDefinition};
+use crate::job_cx::JobCx;
 use baton_core::Micros;
 use baton_core::canon::Json;
-use baton_core::definition::{Definitions, JobType};
-use baton_core::job::{Failure, Job, Kind};
+use baton_core::definition::{Definitions, Entry, JobType};
+use baton_core::job::{Context, Failure, Kind};
+use baton_core::rules::Rules;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-
-/// What a handler sees of the job it runs.
-#[derive(Clone, Debug)]
-pub struct JobCx {
-    /// As it stood when it was claimed, with its lease.
-    pub job: Job,
-    /// When it was claimed. Handlers have no other clock.
-    pub at: Micros,
-}
 
 /// How a handler ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +24,8 @@ pub enum Outcome {
         until: Option<Micros>,
         seen: i64,
     },
+    /// Wait for a person's answer, which the next run finds in its context.
+    Ask(Json),
 }
 
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -38,6 +34,13 @@ pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// what it does outside must bear repeating.
 pub trait Handler: Send + Sync + 'static {
     fn run(&self, cx: JobCx, payload: Json) -> Running;
+
+    /// Somebody wants the job to end: interrupts what it works on outside. The job itself hears
+    /// through [`JobCx::cancelled`].
+    fn interrupt(&self, context: Context) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let _ = context;
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl<F, Fut> Handler for F
@@ -52,7 +55,7 @@ where
 
 #[derive(Clone, Default)]
 pub struct Registry {
-    entries: BTreeMap<Kind, (JobType, Arc<dyn Handler>)>,
+    entries: BTreeMap<Kind, (Entry, Arc<dyn Handler>)>,
 }
 
 impl Registry {
@@ -63,17 +66,31 @@ impl Registry {
     /// What every Baton can run.
     pub fn builtin() -> Self {
         let mut all = Self::empty();
-        all.add(builtin::noop(), builtin::run_noop);
-        all.add(builtin::echo(), builtin::run_echo);
+        builtin::register(&mut all);
         all
     }
 
-    pub fn add(&mut self, kind: JobType, handler: impl Handler) {
-        self.entries.insert(kind.kind(), (kind, Arc::new(handler)));
+    /// A job type with nothing but a handler. Its schemas are not checked.
+    pub fn add(&mut self, job_type: JobType, handler: impl Handler) {
+        self.insert(Entry::plain(job_type), Arc::new(handler));
     }
 
-    pub fn definitions(&self) -> Definitions {
-        Definitions::of(self.entries.values().map(|(kind, _)| kind.clone()))
+    /// A typed job type with its hooks and schemas.
+    pub fn define(&mut self, definition: impl JobDefinition) {
+        let (entry, handler) = definition::parts(definition);
+        self.insert(entry, handler);
+    }
+
+    fn insert(&mut self, entry: Entry, handler: Arc<dyn Handler>) {
+        self.entries.insert(entry.job_type.kind(), (entry, handler));
+    }
+
+    pub fn definitions(&self, rules: Rules) -> Definitions {
+        Definitions::with(self.entries.values().map(|(entry, _)| entry.clone()), rules)
+    }
+
+    pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
+        self.entries.values().map(|(entry, _)| &entry.job_type)
     }
 
     pub fn kinds(&self) -> Vec<Kind> {

@@ -4,9 +4,12 @@
 use crate::engine::Shared;
 use baton_core::JobId;
 use baton_core::command::Actor;
+use baton_core::cron::fire::Fire;
+use baton_core::id::DocId;
+use baton_core::job::cancel::Force;
 use baton_core::job::deadline::Deadline;
 use baton_core::timer::{Due, Kind};
-use baton_store::CommitError;
+use baton_store::{CommitError, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -55,26 +58,42 @@ async fn fire_all(shared: &Shared, due: Vec<Due>) -> usize {
     let mut commits = JoinSet::new();
     for timer in due {
         let store = shared.store.clone();
-        commits.spawn(async move {
-            match timer.key.kind {
-                Kind::JobDeadline => {
-                    let fire = Deadline { org: timer.org, job: JobId(timer.key.subject), at: timer.at };
-                    store.commit(fire, Actor::Engine).await
-                }
-            }
-        });
+        commits.spawn(async move { fire(&store, timer).await });
     }
     let mut fired = 0;
     while let Some(ended) = commits.join_next().await {
         match ended {
-            Ok(Ok(())) => {
+            Ok(Ok(true)) => {
                 fired += 1;
                 metrics::counter!("baton_timers_fired_total").increment(1);
             }
             // Another node had it, or it was moved: nothing to do.
-            Ok(Err(CommitError::Refused(_) | CommitError::KeyReused)) | Err(_) => {}
-            Ok(Err(CommitError::Store(e))) => shared.trouble(&e),
+            Ok(Ok(false)) | Err(_) => {}
+            Ok(Err(e)) => shared.trouble(&e),
         }
     }
     fired
+}
+
+/// Whether it was there to be fired.
+async fn fire(store: &Store, timer: Due) -> Result<bool, StoreError> {
+    let Due { org, key, at } = timer;
+    let job = JobId(key.subject);
+    match key.kind {
+        Kind::JobDeadline => had(store.commit(Deadline { org, job, at }, Actor::Engine).await),
+        Kind::JobCancel => had(store.commit(Force { org, job, at }, Actor::Engine).await),
+        Kind::Schedule => {
+            let id = DocId(key.subject);
+            let Some(key) = store.doc_key(&org, id).await? else { return Ok(false) };
+            had(store.commit(Fire { org, id, key, at }, Actor::Engine).await)
+        }
+    }
+}
+
+fn had<T, No: std::error::Error>(answer: Result<T, CommitError<No>>) -> Result<bool, StoreError> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(CommitError::Refused(_) | CommitError::KeyReused) => Ok(false),
+        Err(CommitError::Store(e)) => Err(e),
+    }
 }

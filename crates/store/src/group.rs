@@ -4,16 +4,18 @@
 //! and writing are each database's own.
 
 use crate::error::{CommitError, StoreError};
+use crate::hand_out::{Found, hand_out};
+use crate::open::OpenOptions;
 use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
 use baton_core::definition::Definitions;
+use baton_core::doc;
 use baton_core::id::{Ids, Seed};
-use baton_core::job::claim::claim;
 use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
-use baton_core::schedule::{self, Place};
+use baton_core::schedule::Turns;
 use baton_core::world::JobWrite;
 use baton_core::{Micros, OrgId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +56,8 @@ pub struct Ask {
     /// What the worker can run.
     pub kinds: Vec<Kind>,
     pub slots: usize,
+    /// Whose turn it is, as the last claim left it.
+    pub turns: Turns,
 }
 
 /// A job handed to a worker.
@@ -75,6 +79,10 @@ pub struct Turn {
     pub next_due: Option<Micros>,
     /// The time of the commit, by the clock that judges what is due.
     pub now: Micros,
+    /// For the next claim.
+    pub turns: Turns,
+    /// Not all that may be due was looked at: it is worth asking again at once.
+    pub more: bool,
 }
 
 /// What a claim came to, before it is part of a turn.
@@ -83,22 +91,8 @@ pub(crate) struct Claimed {
     pub leased: Vec<Leased>,
     pub next_due: Option<Micros>,
     pub now: Micros,
-}
-
-/// A due job that the database found for an ask.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    pub place: Place,
-    pub job: Job,
-    pub payload: Json,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub candidates: Vec<Candidate>,
-    pub next_due: Option<Micros>,
-    /// Scheduled jobs joined the ready ones, which is worth a commit of its own.
-    pub promoted: bool,
+    pub turns: Turns,
+    pub more: bool,
 }
 
 /// One who waits for a group's commit.
@@ -116,8 +110,16 @@ pub(crate) enum Message {
     Close(oneshot::Sender<()>),
 }
 
-/// Removes expired idempotency records: rows that no longer speak, so no command is asked.
+/// Rows that no longer speak, so no command is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purge {
+    Onces,
+    Messages,
+    Lanes,
+}
+
 pub(crate) struct PurgeSeat {
+    pub what: Purge,
     pub limit: usize,
     pub purged: usize,
     pub reply: oneshot::Sender<Result<usize, StoreError>>,
@@ -132,7 +134,7 @@ pub(crate) struct ClaimSeat {
 /// A command of any type, with its place to answer to.
 pub(crate) trait Member: Send {
     fn org(&self) -> &OrgId;
-    fn reads(&self) -> Reads;
+    fn reads(&self, defs: &Definitions) -> Reads;
     fn once(&self) -> Option<&once::Key>;
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step;
     fn answer(self: Box<Self>);
@@ -186,8 +188,8 @@ impl<C: Command> Member for Seat<C> {
         self.command.org()
     }
 
-    fn reads(&self) -> Reads {
-        let mut reads = self.command.reads();
+    fn reads(&self, defs: &Definitions) -> Reads {
+        let mut reads = self.command.reads(defs);
         reads.merge(self.needed.clone());
         reads
     }
@@ -289,17 +291,17 @@ pub(crate) struct Plan {
 }
 
 /// A panic while naming what to read is the member's own, like one while deciding.
-pub(crate) fn plan(works: &[Work]) -> Result<Plan, StoreError> {
-    catch_unwind(AssertUnwindSafe(|| plan_of(works))).map_err(|panic| StoreError::Panicked(panic_text(&*panic)))
+pub(crate) fn plan(works: &[Work], defs: &Definitions) -> Result<Plan, StoreError> {
+    catch_unwind(AssertUnwindSafe(|| plan_of(works, defs))).map_err(|panic| StoreError::Panicked(panic_text(&*panic)))
 }
 
-fn plan_of(works: &[Work]) -> Plan {
+fn plan_of(works: &[Work], defs: &Definitions) -> Plan {
     let mut plan = Plan::default();
     let mut slots = 0;
     for work in works {
         match work {
             Work::Command(member) => {
-                plan.reads.entry(member.org().clone()).or_default().merge(member.reads());
+                plan.reads.entry(member.org().clone()).or_default().merge(member.reads(defs));
                 plan.onces.extend(member.once().cloned());
             }
             Work::Claim(seat) => {
@@ -351,27 +353,6 @@ pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, e
     decided.unwrap_or_else(|panic| Round::Spoiled(StoreError::Panicked(panic_text(&*panic))))
 }
 
-fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claimed {
-    let actor = Actor::Worker(ask.worker.clone());
-    let ordered = found.candidates.into_iter().map(|c| (c.place, c)).collect();
-    let mut leased = Vec::new();
-    for candidate in schedule::pick(ordered, usize::MAX) {
-        if leased.len() == ask.slots {
-            break;
-        }
-        let (org, id) = (candidate.job.org.clone(), candidate.job.id);
-        // A command of this group may have touched it: then the world knows better.
-        world.load_job(&org, id, Some(candidate.job.ready_at(env.now)));
-        let Some(job) = world.job(&org, id) else { continue };
-        let Some(kind) = env.defs.pinned(&job.kind) else { continue };
-        if let Some((job, changes)) = claim(job, &ask.worker, kind.lease, env.now) {
-            world.apply(&org, &actor, env.now, changes);
-            leased.push(Leased { job, payload: candidate.payload, at: env.now });
-        }
-    }
-    Claimed { leased, next_due: found.next_due, now: env.now }
-}
-
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
@@ -383,13 +364,32 @@ pub(crate) struct Stirred {
     /// Some job became claimable, now or later.
     pub jobs: bool,
     pub timers: bool,
+    /// A job that a worker may hold is to end.
+    pub leases: bool,
     pub events: bool,
 }
 
 pub(crate) fn stirred(world: &World) -> Stirred {
-    let jobs = world.job_writes().any(|write| match write {
+    let due = world.job_writes().any(|write| match write {
         JobWrite::Insert(job, ..) | JobWrite::Update(job) => job.status.due_at().is_some(),
         JobWrite::End(..) => false,
     });
-    Stirred { jobs, timers: world.timer_writes().any(|(_, _, at)| at.is_some()), events: !world.events().is_empty() }
+    let freed = world.lane_writes().any(|(_, _, row)| row.waiting > 0 && row.free() != Some(0));
+    let resumed = world.doc_writes().any(|(_, key, doc)| key.class == doc::Class::Lane && !doc.flag);
+    let fenced = |what: &str| matches!(what, "job.cancelled" | "job.cancel_requested");
+    Stirred {
+        jobs: due || freed || resumed,
+        timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
+        leases: world.notes().iter().any(|note| fenced(note.what)),
+        events: !world.events().is_empty(),
+    }
+}
+
+/// Tells whoever listens what became of jobs.
+pub(crate) fn observe(options: &OpenOptions, world: &World) {
+    if let Some(observer) = &options.observer
+        && !world.notes().is_empty()
+    {
+        observer.committed(world.notes());
+    }
 }

@@ -17,6 +17,7 @@ mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
+mod hand_out;
 mod migrate;
 mod open;
 mod phase;
@@ -33,8 +34,8 @@ pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
 pub use open::{Backend, Corrupt, OpenOptions};
-pub use ports::{Clock, Entropy};
-pub use records::{Depth, EventRow, Filter, JobRecord, ListJobs, Page};
+pub use ports::{Clock, Entropy, Observer};
+pub use records::{DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListJobs, Page, Prunable};
 pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};

@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use crate::ports::{Clock, Entropy};
+use crate::ports::{Clock, Entropy, Observer};
 use crate::postgres;
 use baton_core::definition::Definitions;
 use std::path::PathBuf;
@@ -49,6 +49,7 @@ pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub definitions: Arc<Definitions>,
+    pub observer: Option<Arc<dyn Observer>>,
     #[cfg(feature = "faults")]
     pub faults: Option<Arc<dyn crate::faults::Faults>>,
 }
@@ -67,6 +68,7 @@ impl OpenOptions {
             clock,
             entropy,
             definitions,
+            observer: None,
             #[cfg(feature = "faults")]
             faults: None,
         }

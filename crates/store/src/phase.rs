@@ -8,6 +8,11 @@ pub(crate) const READY: i16 = 1;
 pub(crate) const SCHEDULED: i16 = 2;
 pub(crate) const LEASED: i16 = 3;
 
+/// Whether a job has a slot of its lane (0) or wants one (1), if the lane has a limit.
+pub(crate) const fn slot(status: &Status) -> i16 {
+    if status.holds_slot() { 0 } else { 1 }
+}
+
 /// A scheduled row becomes ready when a claim finds it due, so that the index of ready rows
 /// holds nothing that cannot be claimed.
 pub(crate) fn of(status: &Status, now: Micros) -> i16 {

@@ -1,6 +1,7 @@
 //! What the store needs from the world and does not own: time and chance.
 
 use baton_core::Micros;
+use baton_core::event::Note;
 use baton_core::id::Seed;
 
 /// The time of commits on SQLite. On PostgreSQL the database's own clock is used instead, so
@@ -13,6 +14,11 @@ pub trait Clock: Send + Sync + 'static {
 pub trait Entropy: Send + Sync + 'static {
     /// Two words nobody can guess, or that a simulation can repeat.
     fn words(&self) -> (u64, u64);
+}
+
+/// Hears what became of jobs, once it is committed. Called on the way of commits: must be quick.
+pub trait Observer: Send + Sync + 'static {
+    fn committed(&self, notes: &[Note]);
 }
 
 pub(crate) fn seed(clock: &dyn Clock, entropy: &dyn Entropy) -> Seed {

@@ -3,9 +3,12 @@
 use crate::cursor::Cursor;
 use baton_core::canon::Json;
 use baton_core::event::Recorded;
+use baton_core::job::prune::Candidate;
 use baton_core::job::state::Face;
-use baton_core::job::{Cold, Failure, Job};
-use baton_core::{JobId, OrgId, ProjectId};
+use baton_core::job::{Cold, End, Ending, Failure, Job, Status};
+use baton_core::lane::LaneKey;
+use baton_core::retry::Class;
+use baton_core::{JobId, OrgId, ProjectId, TypeName};
 
 /// A job with everything that is known about it.
 #[derive(Clone, Debug)]
@@ -13,7 +16,68 @@ pub struct JobRecord {
     pub job: Job,
     pub cold: Cold,
     pub result: Option<Json>,
+    /// Of a cancelled job the code is the reason.
     pub error: Option<Failure>,
+    /// What it was made anew as, if it failed and was.
+    pub requeued_as: Option<JobId>,
+}
+
+impl JobRecord {
+    /// What it left behind, if it ended.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        let Status::Ended { how, .. } = self.job.status else { return None };
+        match how {
+            End::Completed => self.result.clone().map(Ending::Result),
+            End::Failed => self.error.clone().map(Ending::Error),
+            End::Cancelled => self.error.as_ref().map(|e| Ending::Cancelled(e.code.clone())),
+        }
+    }
+}
+
+/// A failure as it was stored.
+pub(crate) fn failure(code: String, message: Option<String>) -> Failure {
+    let class = Class::of_code(&code);
+    Failure { code, message: message.unwrap_or_default(), class }
+}
+
+/// What an ending puts into the columns of an ended job: result, code, message.
+pub(crate) fn ending_columns(ending: &Ending) -> (Option<&str>, Option<&str>, Option<&str>) {
+    match ending {
+        Ending::Result(json) => (Some(json.as_str()), None, None),
+        Ending::Error(failure) => (None, Some(&failure.code), Some(&failure.message)),
+        Ending::Cancelled(reason) => (None, Some(reason), None),
+    }
+}
+
+/// A lane as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneRecord {
+    pub key: LaneKey,
+    /// `None` has no limit.
+    pub max: Option<u32>,
+    pub running: u32,
+    pub waiting: u32,
+    pub paused: bool,
+}
+
+/// One page of the failed jobs that were not made anew, newest first.
+#[derive(Clone, Debug)]
+pub struct DeadLetters {
+    pub org: OrgId,
+    pub project: Option<ProjectId>,
+    pub kind: Option<TypeName>,
+    pub before: Option<JobId>,
+    pub limit: usize,
+    /// Payloads in one page, together. A page holds at least one job.
+    pub bytes: usize,
+}
+
+/// Ended jobs of one project that may be forgotten.
+#[derive(Clone, Debug)]
+pub struct Prunable {
+    pub org: OrgId,
+    pub project: ProjectId,
+    pub jobs: Vec<Candidate>,
 }
 
 /// Rows that one page of a filtered list may look at; then it ends early and says where to go on.
@@ -46,8 +110,9 @@ pub struct ListJobs {
 
 /// Fills a page of jobs up to its limits. Both databases look through narrow rows first and
 /// fetch whole records only for what will be shown.
-pub(crate) struct Filling<'a> {
-    ask: &'a ListJobs,
+pub(crate) struct Filling {
+    limit: usize,
+    most_bytes: usize,
     page: Page<JobRecord, JobId>,
     /// The last one looked at.
     pub last: Option<JobId>,
@@ -55,22 +120,22 @@ pub(crate) struct Filling<'a> {
     bytes: usize,
 }
 
-impl<'a> Filling<'a> {
-    pub const fn new(ask: &'a ListJobs) -> Self {
+impl Filling {
+    pub const fn new(limit: usize, most_bytes: usize, before: Option<JobId>) -> Self {
         let page = Page { items: Vec::new(), next: None };
-        Self { ask, page, last: ask.before, scanned: 0, bytes: 0 }
+        Self { limit, most_bytes, page, last: before, scanned: 0, bytes: 0 }
     }
 
     /// Asked before each row: whether the page ends before it.
     pub const fn is_full(&self) -> bool {
-        self.page.items.len() == self.ask.limit || self.scanned == SCAN_MAX
+        self.page.items.len() == self.limit || self.scanned == SCAN_MAX
     }
 
     /// Takes a row in; without a record, one that does not match. `false` if it does not fit.
     pub fn take(&mut self, id: JobId, record: Option<JobRecord>) -> bool {
         if let Some(record) = record {
             self.bytes += record.cold.payload.len() + record.result.as_ref().map_or(0, Json::len);
-            if self.bytes > self.ask.bytes && !self.page.items.is_empty() {
+            if self.bytes > self.most_bytes && !self.page.items.is_empty() {
                 return false;
             }
             self.page.items.push(record);

@@ -11,11 +11,14 @@ pub(crate) struct Signals {
     pub events: watch::Sender<i64>,
     pub jobs: watch::Sender<u64>,
     pub timers: watch::Sender<u64>,
+    /// Somebody wants jobs to end that workers hold.
+    pub leases: watch::Sender<u64>,
 }
 
 impl Signals {
     pub fn new(tail: i64) -> Self {
-        Self { events: watch::Sender::new(tail), jobs: watch::Sender::new(0), timers: watch::Sender::new(0) }
+        let quiet = || watch::Sender::new(0);
+        Self { events: watch::Sender::new(tail), jobs: quiet(), timers: quiet(), leases: quiet() }
     }
 
     /// For jobs and timers; the tail of events moves when they are final, not when written.
@@ -25,6 +28,9 @@ impl Signals {
         }
         if stirred.timers {
             self.timers.send_modify(|n| *n += 1);
+        }
+        if stirred.leases {
+            self.leases.send_modify(|n| *n += 1);
         }
     }
 

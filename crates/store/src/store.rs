@@ -2,19 +2,22 @@
 
 use crate::cursor::Cursor;
 use crate::error::{CommitError, OpenError, StoreError};
-use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, PurgeSeat, Reply, Seat, Turn, Work};
+use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, Purge, PurgeSeat, Reply, Seat, Turn, Work};
 use crate::open::{Backend, OpenOptions};
 use crate::ports;
-use crate::records::{Depth, EventRow, JobRecord, ListJobs, Page};
+use crate::records::{DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListJobs, Page, Prunable};
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
 use baton_core::definition::Definitions;
+use baton_core::doc::{self, Doc};
+use baton_core::id::DocId;
 use baton_core::job::Fence;
 use baton_core::job::settle::{Settle, SettleError, Settled};
+use baton_core::lane::LaneKey;
 use baton_core::seal::{self, Root, Seal};
 use baton_core::timer::Due;
-use baton_core::{JobId, Micros, OrgId, WorkerId};
+use baton_core::{JobId, Json, Micros, OrgId, ProjectId, WorkerId, sink};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -119,8 +122,8 @@ impl Store {
             Some(heard) => heard.await.map_err(|_| StoreError::Closed)??,
             None => Claimed::default(),
         };
-        let Claimed { leased, next_due, now } = claimed;
-        Ok(Turn { settled, leased, next_due, now })
+        let Claimed { leased, next_due, now, turns, more } = claimed;
+        Ok(Turn { settled, leased, next_due, now, turns, more })
     }
 
     /// Claims jobs without settling any.
@@ -134,6 +137,62 @@ impl Store {
 
     pub async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
         each!(self, db => db.jobs(ask).await)
+    }
+
+    /// Failed jobs that were not made anew.
+    pub async fn dead_letters(&self, ask: DeadLetters) -> Result<Page<JobRecord, JobId>, StoreError> {
+        each!(self, db => db.dead_letters(ask).await)
+    }
+
+    /// Lanes that count something or are paused, in the order of their keys.
+    pub async fn lanes(
+        &self,
+        org: &OrgId,
+        after: Option<LaneKey>,
+        limit: usize,
+    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        each!(self, db => db.lanes(org, after, limit).await)
+    }
+
+    pub async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
+        each!(self, db => db.lane(org, key).await)
+    }
+
+    pub async fn doc(&self, org: &OrgId, key: &doc::Key) -> Result<Option<Doc>, StoreError> {
+        each!(self, db => db.doc(org, key).await)
+    }
+
+    /// Where a document is, by its id.
+    pub async fn doc_key(&self, org: &OrgId, id: DocId) -> Result<Option<doc::Key>, StoreError> {
+        each!(self, db => db.doc_key(org, id).await)
+    }
+
+    /// Documents of a class whose keys begin with `prefix`, in the order of their keys.
+    pub async fn docs(
+        &self,
+        org: &OrgId,
+        class: doc::Class,
+        prefix: &str,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+        each!(self, db => db.docs(org, class, prefix, after, limit).await)
+    }
+
+    /// What a hook left under a key.
+    pub async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
+        each!(self, db => db.sink(org, key).await)
+    }
+
+    /// Ended jobs beyond the newest `keep` of their projects, all of whose events are sealed. At most
+    /// one batch, for the first project that has any after `after`.
+    pub async fn prunable(&self, after: Option<(OrgId, ProjectId)>, keep: u32) -> Result<Option<Prunable>, StoreError> {
+        each!(self, db => db.prunable(after, keep).await)
+    }
+
+    /// Removes the rows of lanes that count nothing any more; how many.
+    pub async fn purge_lanes(&self, limit: usize) -> Result<usize, StoreError> {
+        self.purge(Purge::Lanes, limit).await
     }
 
     /// Events of an org after a cursor, in the order of their commits; none is ever skipped.
@@ -199,10 +258,24 @@ impl Store {
         each!(self, db => db.due_timers(limit).await)
     }
 
+    /// Changes when jobs that workers hold are to end.
+    pub fn watch_leases(&self) -> watch::Receiver<u64> {
+        each!(self, db => db.signals.leases.subscribe())
+    }
+
     /// Forgets expired idempotency records; how many.
     pub async fn purge_onces(&self, limit: usize) -> Result<usize, StoreError> {
+        self.purge(Purge::Onces, limit).await
+    }
+
+    /// Forgets messages whose day is over; how many.
+    pub async fn purge_messages(&self, limit: usize) -> Result<usize, StoreError> {
+        self.purge(Purge::Messages, limit).await
+    }
+
+    async fn purge(&self, what: Purge, limit: usize) -> Result<usize, StoreError> {
         let (reply, heard) = oneshot::channel();
-        self.send(vec![Work::Purge(PurgeSeat { limit, purged: 0, reply })]).await?;
+        self.send(vec![Work::Purge(PurgeSeat { what, limit, purged: 0, reply })]).await?;
         heard.await.map_err(|_| StoreError::Closed)?
     }
 

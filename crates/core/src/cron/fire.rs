@@ -138,11 +138,11 @@ impl Fire {
             None => timer::Change::Clear { key: timer },
         };
         let doc = Doc { body: schedule.body(), ..doc.clone() };
-        let changes = intake
-            .finish()
-            .timer(timer)
-            .doc(doc::Change::Put(self.key.clone(), doc))
-            .event(Event::new(doc::Class::Schedule.subject(self.id), kind, Json::of(&told)));
+        let changes = intake.finish().timer(timer).doc(doc::Change::Put(self.key.clone(), doc)).event(Event::new(
+            doc::Class::Schedule.subject(self.id),
+            kind,
+            Json::of(&told),
+        ));
         (made, changes)
     }
 }

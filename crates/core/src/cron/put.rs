@@ -122,8 +122,7 @@ impl Put {
             return Ok((Kept { id, schedule, paused, made: false }, Changes::none()));
         }
         // Moments that passed while it was paused were not meant to be caught up with.
-        schedule.next_at =
-            if paused || schedule.deleted { None } else { Some(schedule.spec.when.next_after(cx.now)?) };
+        schedule.next_at = if paused || schedule.deleted { None } else { Some(schedule.spec.when.next_after(cx.now)?) };
         let key = Schedule::timer(id);
         let timer = match schedule.next_at {
             Some(at) => timer::Change::Set { key, at },

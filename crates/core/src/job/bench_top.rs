@@ -1,9 +1,9 @@
 //! A world of one job for the tests of its commands: decides and applies as a commit does.
 
+use super::Job;
 use super::claim::claim;
 use super::enqueue::Enqueue;
 use super::settle::{Outcome, Settle, Settled};
-use super::Job;
 use crate::canon::Json;
 use crate::command::{Actor, Command, Ctx, Decision};
 use crate::definition::{Definitions, JobType};

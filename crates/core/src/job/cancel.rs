@@ -216,8 +216,7 @@ mod tests {
 
     #[test]
     fn a_job_waiting_for_its_tool_or_a_person_is_cancelled_at_once_in_both_ways() {
-        for outcome in
-            [Outcome::Park { until: None, seen: 0 }, Outcome::Ask(crate::Json::of(&json!({ "sure": true })))]
+        for outcome in [Outcome::Park { until: None, seen: 0 }, Outcome::Ask(crate::Json::of(&json!({ "sure": true })))]
         {
             for mut top in [BenchTop::new(), interruptible()] {
                 top.enqueue();

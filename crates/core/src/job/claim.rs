@@ -13,13 +13,7 @@ use crate::time::Micros;
 use serde_json::json;
 
 /// The claimed job and its changes; `None` if it is not claimable (any more).
-pub fn claim(
-    job: &Job,
-    payload: &Json,
-    worker: &WorkerId,
-    defs: &Definitions,
-    now: Micros,
-) -> Option<(Job, Changes)> {
+pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, now: Micros) -> Option<(Job, Changes)> {
     if !job.claimable(now) {
         return None;
     }
@@ -27,8 +21,7 @@ pub fn claim(
     let from = job.status.state();
     // Going on after a pause for a tool or a person is the same execution; everything else
     // begins one.
-    let resumed =
-        matches!(job.status, Status::AwaitingTool { pause: Pause::Tool, .. } | Status::AwaitingUser { .. });
+    let resumed = matches!(job.status, Status::AwaitingTool { pause: Pause::Tool, .. } | Status::AwaitingUser { .. });
     let lease = Lease { worker: worker.clone(), until: now.plus(kind.lease) };
     let mut next = job.moved(Status::Executing { lease }).ok()?;
     next.token += 1;

@@ -107,9 +107,11 @@ impl<'a> Intake<'a> {
                 "session": cold.source_session,
                 "version": job.kind.version,
             });
-            changes = changes
-                .and(job.tells("job.queued", queued))
-                .and(job.sinks(self.defs, Some(&cold.payload), Moment::Queued));
+            changes = changes.and(job.tells("job.queued", queued)).and(job.sinks(
+                self.defs,
+                Some(&cold.payload),
+                Moment::Queued,
+            ));
             if let Some(at) = cold.deadline_at {
                 changes = changes.timer(timer::Change::Set { key: job.deadline_timer(), at });
             }
@@ -244,10 +246,8 @@ impl<'a> Intake<'a> {
         self.merged.insert(job.id, cold.payload.clone());
         let event = job.tells("job.merged", json!({ "payload_sha256": cold.payload.digest() }));
         let changes = std::mem::take(&mut self.changes);
-        self.changes = changes
-            .and(event)
-            .job(Change::Put(job.clone()))
-            .job(Change::Payload(job.id, cold.payload.clone()));
+        self.changes =
+            changes.and(event).job(Change::Put(job.clone())).job(Change::Payload(job.id, cold.payload.clone()));
         Ok(Some(Enqueued { job: job.clone(), cold, ending: None, how }))
     }
 
@@ -426,7 +426,16 @@ mod tests {
             (Mode::None, [Enqueued; 8]),
             (
                 Mode::SingleFlight,
-                [AlreadyQueued, AlreadyQueued, AlreadyQueued, AlreadyQueued, AlreadyQueued, Enqueued, Enqueued, Enqueued],
+                [
+                    AlreadyQueued,
+                    AlreadyQueued,
+                    AlreadyQueued,
+                    AlreadyQueued,
+                    AlreadyQueued,
+                    Enqueued,
+                    Enqueued,
+                    Enqueued,
+                ],
             ),
             (Mode::DropDuplicate, [Dropped, Dropped, Dropped, Dropped, Dropped, Dropped, Enqueued, Enqueued]),
             (Mode::MergeDuplicate, [Merged, FollowUp, Merged, FollowUp, FollowUp, Enqueued, Enqueued, Enqueued]),
@@ -512,10 +521,8 @@ mod tests {
         let rule = dedupe::Rule { mode: Mode::SingleFlight, key: Some("{payload.k}".parse().unwrap()) };
         let kind = JobType { dedupe: rule, ..echo_type() };
         let mut top = BenchTop::with(Definitions::with([Entry::plain(kind)], rules));
-        let batch = |keys: &[&str]| Batch {
-            org: OrgId::default(),
-            jobs: keys.iter().map(|key| order(key, "x")).collect(),
-        };
+        let batch =
+            |keys: &[&str]| Batch { org: OrgId::default(), jobs: keys.iter().map(|key| order(key, "x")).collect() };
         assert_eq!(top.refuse(&batch(&["a", "b", "c", "d"])).code(), "queue_full");
         assert!(top.kinds().is_empty());
         let taken = top.done(&batch(&["a", "b", "a", "c"]));

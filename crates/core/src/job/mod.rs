@@ -29,6 +29,7 @@ pub(crate) mod bench_top;
 
 use crate::canon::Json;
 use crate::changes::Changes;
+use crate::dedupe::Mode;
 use crate::definition::{Definitions, Moment};
 use crate::event::{Event, Head, Note, Subject};
 use crate::id::{DocId, JobId};
@@ -165,12 +166,24 @@ pub struct Cold {
 /// Where a job stands, with exactly the facts that make sense there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    Queued { due_at: Micros },
-    Executing { lease: Lease },
-    AwaitingTool { pause: Pause, due_at: Option<Micros> },
+    Queued {
+        due_at: Micros,
+    },
+    Executing {
+        lease: Lease,
+    },
+    AwaitingTool {
+        pause: Pause,
+        due_at: Option<Micros>,
+    },
     /// For a person's answer; due when it is there.
-    AwaitingUser { due_at: Option<Micros> },
-    Ended { how: End, at: Micros },
+    AwaitingUser {
+        due_at: Option<Micros>,
+    },
+    Ended {
+        how: End,
+        at: Micros,
+    },
 }
 
 impl Status {
@@ -430,7 +443,10 @@ impl Job {
         };
         // A clock may have jumped back since the last event; a subject's own time does not.
         let at = now.max(self.head.at).max(self.created_at);
-        let job = self.moved(Status::Ended { how, at })?;
+        let mut job = self.moved(Status::Ended { how, at })?;
+        // Only where a completed job still stands for its duplicates does it keep its key.
+        let drops = defs.pinned(&job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::DropDuplicate);
+        job.dedupe = job.dedupe.filter(|_| drops && how == End::Completed);
         let moment = match &ending {
             Ending::Result(result) => Moment::Completed(result),
             Ending::Error(failure) => Moment::Failed(failure),

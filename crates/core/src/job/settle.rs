@@ -122,7 +122,8 @@ impl Settle {
                 Ok(told.job(Change::Put(next)))
             }
             Outcome::Ask(question) if question.len() > limits::QUESTION_BYTES => {
-                let message = format!("the question has {} bytes; at most {} are kept", question.len(), limits::QUESTION_BYTES);
+                let message =
+                    format!("the question has {} bytes; at most {} are kept", question.len(), limits::QUESTION_BYTES);
                 scene.fail(&counted(job), Failure::new("question_too_large", &message))
             }
             Outcome::Ask(question) => {

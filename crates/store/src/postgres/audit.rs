@@ -3,9 +3,10 @@
 use super::rows::{self, get, parsed};
 use super::{Db, OPEN_WAIT, link};
 use crate::error::StoreError;
-use baton_core::audit::{Chains, Claimed, Report, Seals};
+use baton_core::audit::{Chains, Claimed, Prunings, Report, Seals};
+use baton_core::job::prune::Stub;
 use baton_core::seal::{Key, Root};
-use baton_core::{Digest, JobId, OrgId};
+use baton_core::{Digest, JobId, Json, OrgId};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_postgres::{CancelToken, Client, Config, IsolationLevel, NoTls, Row, Transaction};
@@ -36,6 +37,8 @@ impl Db {
             seals(&snapshot, &parsed(row, 0)?, key.as_ref(), &mut report).await?;
         }
         rows_without(&snapshot, &mut report).await?;
+        pruned(&snapshot, &mut report).await?;
+        counts(&snapshot, &mut report).await?;
         Ok(report)
     }
 }
@@ -77,12 +80,15 @@ async fn ask(
 
 async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), \
-         sha256(convert_to(CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END, 'UTF8')) \
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n), \
+         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash), coalesce(l.state, j.state), \
+         sha256(convert_to(CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload \
+         WHEN 'job.completed' THEN j.result END, 'UTF8')) \
          FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject \
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject \
+         LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject \
          ORDER BY e.org, e.subject, e.n",
         rows::EVENT
     );
@@ -113,7 +119,9 @@ async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreEr
 
 async fn seals(tx: &Transaction<'_>, org: &OrgId, key: Option<&Key>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!("SELECT {} FROM seal s WHERE s.org = $1 AND s.n > $2 ORDER BY s.n LIMIT $3", rows::SEAL);
-    let range = "SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4";
+    let range = "(SELECT pos, hash FROM event WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4) UNION ALL \
+                 (SELECT pos, hash FROM pruned WHERE org = $1 AND pos > $2 AND pos <= $3 ORDER BY pos LIMIT $4) \
+                 ORDER BY pos LIMIT $4";
     let mut checker = Seals::new(key);
     let mut after = 0i64;
     loop {
@@ -148,6 +156,7 @@ async fn rows_without(tx: &Transaction<'_>, report: &mut Report) -> Result<(), S
     let checks = [
         ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT} LIMIT $1")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT} LIMIT $1")),
+        ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT} LIMIT $1")),
         (
             "job_lost",
             "SELECT org, id FROM job r WHERE state IS NULL AND NOT EXISTS \
@@ -165,6 +174,55 @@ async fn rows_without(tx: &Transaction<'_>, report: &mut Report) -> Result<(), S
         for row in &ask(tx, &sql, &[&limit]).await? {
             report.add(code, &parsed(row, 0)?, JobId(get(row, 1)?), "see docs/errors.md");
         }
+    }
+    Ok(())
+}
+
+/// What was removed is what the events say was removed.
+async fn pruned(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+    let told = "SELECT org, subject, n, data FROM event WHERE kind = 'retention.pruned' AND (org, subject, n) > ($1, $2, $3) \
+                ORDER BY org, subject, n LIMIT $4";
+    let removed = "SELECT pos, hash FROM pruned WHERE org = $1 AND by = $2 AND n = $3 ORDER BY pos";
+    let mut checker = Prunings::default();
+    let mut after = (String::new(), Uuid::nil(), 0i64);
+    loop {
+        let found = ask(tx, told, &[&after.0, &after.1, &after.2, &PAGE]).await?;
+        for row in &found {
+            let (org, by, n): (OrgId, Uuid, i64) = (parsed(row, 0)?, get(row, 1)?, get(row, 2)?);
+            for stub in &ask(tx, removed, &[&org.as_str(), &by, &n]).await? {
+                let stub = Stub { pos: get(stub, 0)?, hash: rows::digest(stub, 1)?.0 };
+                checker.removed(org.clone(), by, n, stub);
+            }
+            checker.told(report, &org, by, n, &Json::stored(get::<&str>(row, 3)?));
+            after = (org.to_string(), by, n);
+        }
+        if i64::try_from(found.len()) != Ok(PAGE) {
+            break;
+        }
+    }
+    let untold = "SELECT p.org, p.by, p.n, p.pos, p.hash FROM pruned p WHERE NOT EXISTS (SELECT 1 FROM event e \
+                  WHERE e.org = p.org AND e.subject = p.by AND e.n = p.n AND e.kind = 'retention.pruned') LIMIT $1";
+    for row in &ask(tx, untold, &[&PAGE]).await? {
+        let stub = Stub { pos: get(row, 3)?, hash: rows::digest(row, 4)?.0 };
+        checker.removed(parsed(row, 0)?, get(row, 1)?, get(row, 2)?, stub);
+    }
+    checker.finish(report);
+    Ok(())
+}
+
+/// Counters against counts.
+async fn counts(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
+    let sql = "SELECT org, key, sum(running)::bigint, sum(waiting)::bigint FROM ( \
+               SELECT org, key, running, waiting FROM lane UNION ALL \
+               SELECT org, lane, -(slot = 0)::int, -(slot = 1)::int FROM live WHERE kept) x \
+               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0";
+    for row in &ask(tx, sql, &[]).await? {
+        report.lane(&parsed(row, 0)?, get(row, 1)?, get(row, 2)?, get(row, 3)?);
+    }
+    let sql = "SELECT (SELECT coalesce(sum(waiting), 0) FROM crowd)::bigint - \
+               (SELECT count(*) FROM live WHERE counted AND slot = 1)";
+    if let Some(row) = ask(tx, sql, &[]).await?.first() {
+        report.crowd(get(row, 0)?);
     }
     Ok(())
 }

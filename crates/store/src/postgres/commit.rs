@@ -5,7 +5,7 @@ use super::link::{self, Kind, Link};
 use super::load::{self, Loaded, load};
 use super::write::Batch;
 use crate::error::StoreError;
-use crate::group::{self, Env, NEED_ROUNDS, Round, Work};
+use crate::group::{self, Env, NEED_ROUNDS, Purge, Round, Work};
 use baton_core::World;
 use tokio_postgres::Error;
 
@@ -88,14 +88,15 @@ async fn rollback(link: &Link) -> Result<(), Failed> {
 
 /// Loads, decides, writes and commits; `false` if somebody needs to see more first.
 async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patience) -> Result<bool, Failed> {
-    let plan = group::plan(works).map_err(Failed::Spoiled)?;
-    let loaded = load(link, &plan, patience, shared.shift()).await.map_err(|failed| match failed {
+    let defs = &shared.options.definitions;
+    let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
+    let loaded = load(link, &plan, defs, patience, shared.shift()).await.map_err(|failed| match failed {
         load::Failed::Sql(e) => e.into(),
         load::Failed::Rows(why) => Failed::Spoiled(why),
     })?;
     let Loaded { mut world, found, now, xid, backend } = loaded;
     let mut busy = found.iter().any(|found| found.promoted);
-    let env = Env { now, defs: &shared.options.definitions };
+    let env = Env { now, defs };
     match group::decide(works, &mut world, found, &env) {
         Round::Ready => {}
         Round::Again => return Ok(false),
@@ -105,7 +106,12 @@ async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patie
         if let Work::Purge(seat) = work {
             busy = true;
             let limit = i64::try_from(seat.limit).unwrap_or(i64::MAX);
-            let gone = link.client.execute(&link.statements.purge_onces, &[&now.0, &limit]).await?;
+            let s = &link.statements;
+            let gone = match seat.what {
+                Purge::Onces => link.client.execute(&s.purge_onces, &[&now.0, &limit]).await?,
+                Purge::Messages => link.client.execute(&s.purge_messages, &[&now.0, &limit]).await?,
+                Purge::Lanes => link.client.execute(&s.purge_lanes, &[&limit]).await?,
+            };
             seat.purged = usize::try_from(gone).unwrap_or(usize::MAX);
         }
     }
@@ -137,4 +143,5 @@ pub(super) fn committed(shared: &Shared, world: &World) {
         shared.tail.notify_one();
     }
     shared.outbox.post(stirred);
+    group::observe(&shared.options, world);
 }

@@ -60,6 +60,9 @@ pub(super) async fn plain(config: &Config) -> Result<(Client, JoinHandle<()>), E
     Ok((client, driver))
 }
 
+/// Keys that let one of two nodes pass which both found nothing there.
+const FIRST_COME: [&str; 4] = ["lane_pkey", "live_dedupe", "job_requeued", "doc_by_id"];
+
 /// What an error means for the transaction it happened in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -80,6 +83,12 @@ pub(super) fn kind(e: &Error) -> Kind {
         return if e.is_closed() || e.as_db_error().is_none() { Kind::Gone } else { Kind::Refused };
     };
     if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code) {
+        return Kind::Conflict;
+    }
+    // Two nodes made the same thing for the first time: who comes second looks again.
+    if *code == SqlState::UNIQUE_VIOLATION
+        && e.as_db_error().and_then(|db| db.constraint()).is_some_and(|name| FIRST_COME.contains(&name))
+    {
         return Kind::Conflict;
     }
     if *code == SqlState::LOCK_NOT_AVAILABLE {

@@ -2,24 +2,28 @@
 //!
 //! Locks that wait come before locks that skip, so two nodes cannot wait for each other.
 
+use super::claim::{self, Asking};
 use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
-use crate::group::{Candidate, Found, Plan};
-use crate::records::row_limit;
+use crate::group::Plan;
+use crate::hand_out::Found;
 use baton_core::canon::Json;
-use baton_core::definition::{Class, Definition, Key};
+use baton_core::definition::{Class, Definition, Definitions, Key};
 use baton_core::id::{DefinitionId, JobId};
 use baton_core::once::{self, Rendered};
-use baton_core::schedule::Place;
 use baton_core::seal::SealHead;
-use baton_core::{Micros, OrgId, World, timer};
+use baton_core::world::Message;
+use baton_core::{Micros, OrgId, World, dedupe, doc, timer};
 use futures_util::future::join_all;
 use futures_util::join;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 use uuid::Uuid;
+
+/// So many below the cap, those who bring jobs in need not count alone.
+const CROWD_SLACK: i64 = 4_096;
 
 pub(super) struct Loaded {
     pub world: World,
@@ -51,7 +55,13 @@ impl From<crate::StoreError> for Failed {
 #[derive(Default)]
 struct Keys<'a> {
     definitions: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    docs: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    crowd: bool,
     jobs: (Vec<&'a str>, Vec<Uuid>),
+    dedupes: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    messages: (Vec<&'a str>, Vec<&'a str>),
+    requeued: (Vec<&'a str>, Vec<Uuid>),
+    lanes: (Vec<&'a str>, Vec<&'a str>),
     seals: Vec<&'a str>,
     timers: (Vec<&'a str>, Vec<Uuid>, Vec<&'a str>),
     onces: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
@@ -66,9 +76,32 @@ impl<'a> Keys<'a> {
                 keys.definitions.1.push(key.class.as_str());
                 keys.definitions.2.push(key.name.as_str());
             }
-            for id in &reads.jobs {
+            for key in &reads.docs {
+                keys.docs.0.push(org.as_str());
+                keys.docs.1.push(key.class.as_str());
+                keys.docs.2.push(&key.key);
+            }
+            keys.crowd |= reads.crowd;
+            for id in reads.jobs.union(&reads.records) {
                 keys.jobs.0.push(org.as_str());
                 keys.jobs.1.push(id.0);
+            }
+            for key in &reads.dedupes {
+                keys.dedupes.0.push(org.as_str());
+                keys.dedupes.1.push(key.kind.as_str());
+                keys.dedupes.2.push(&key.text);
+            }
+            for id in &reads.messages {
+                keys.messages.0.push(org.as_str());
+                keys.messages.1.push(id);
+            }
+            for id in &reads.requeued {
+                keys.requeued.0.push(org.as_str());
+                keys.requeued.1.push(id.0);
+            }
+            for key in &reads.lanes {
+                keys.lanes.0.push(org.as_str());
+                keys.lanes.1.push(key.as_str());
             }
             if reads.seal {
                 keys.seals.push(org.as_str());
@@ -101,53 +134,97 @@ async fn rows_if(
 pub(super) async fn load(
     link: &Link,
     plan: &Plan,
+    defs: &Definitions,
     patience: Patience,
     shift: i64,
 ) -> std::result::Result<Loaded, Failed> {
     let s = &link.statements;
     let k = Keys::of(plan);
     let asking = !plan.asks.is_empty();
-    let asks: Vec<(Vec<String>, i64)> = plan
-        .asks
-        .iter()
-        .map(|(ask, want)| (ask.kinds.iter().map(ToString::to_string).collect(), row_limit(*want)))
-        .collect();
+    let asks: Vec<Asking> = plan.asks.iter().map(|(ask, want)| Asking::new(ask, *want)).collect();
     type Params<'p, const N: usize> = [&'p (dyn ToSql + Sync); N];
     let definition_keys: Params<'_, 3> = [&k.definitions.0, &k.definitions.1, &k.definitions.2];
+    let doc_keys: Params<'_, 3> = [&k.docs.0, &k.docs.1, &k.docs.2];
+    let near = i64::from(defs.rules.max_global) - CROWD_SLACK;
+    let crowd_near: Params<'_, 1> = [&near];
     let job_keys: Params<'_, 2> = [&k.jobs.0, &k.jobs.1];
+    let dedupe_keys: Params<'_, 3> = [&k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
+    let message_keys: Params<'_, 2> = [&k.messages.0, &k.messages.1];
+    let requeued_keys: Params<'_, 2> = [&k.requeued.0, &k.requeued.1];
+    let lane_keys: Params<'_, 4> = [&k.jobs.0, &k.jobs.1, &k.lanes.0, &k.lanes.1];
     let seal_keys: Params<'_, 1> = [&k.seals];
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
+    let (deduping, in_lanes) = (!k.dedupes.0.is_empty(), !k.jobs.0.is_empty() || !k.lanes.0.is_empty());
     // `join!` polls in order, and a statement is sent when it is first polled.
-    let (begun, definitions, jobs, seals, timers, onces, promoted, candidates, next_due, now) = join!(
-        link.client.batch_execute(patience.begin()),
-        rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
-        rows_if(link, !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
-        rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),
-        rows_if(link, !k.timers.0.is_empty(), &s.timers, &timer_keys),
-        rows_if(link, !k.onces.0.is_empty(), &s.lock_onces, &once_keys),
-        promote(link, asking, &shift),
-        join_all(asks.iter().map(|(kinds, want)| candidates(link, kinds, want))),
-        rows_if(link, asking, &s.next_due, &[]),
-        link.client.query_one(&s.now, &[]),
-    );
+    let reading = async {
+        join!(
+            link.client.batch_execute(patience.begin()),
+            rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
+            rows_if(link, !k.docs.0.is_empty(), &s.lock_docs, &doc_keys),
+            rows_if(link, k.crowd, &s.crowd, &crowd_near),
+            rows_if(link, !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
+            rows_if(link, deduping, &s.lock_holders, &dedupe_keys),
+            rows_if(link, deduping, &s.dropped, &dedupe_keys),
+            rows_if(link, !k.messages.0.is_empty(), &s.messages, &message_keys),
+            rows_if(link, !k.requeued.0.is_empty(), &s.requeued, &requeued_keys),
+            rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),
+            rows_if(link, !k.timers.0.is_empty(), &s.timers, &timer_keys),
+            rows_if(link, !k.onces.0.is_empty(), &s.lock_onces, &once_keys),
+            rows_if(link, in_lanes, &s.lock_lanes, &lane_keys),
+        )
+    };
+    // Behind every lock that waits.
+    let claiming = async {
+        join!(
+            promote(link, asking, &shift),
+            join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
+            rows_if(link, asking, &s.next_due, &[]),
+            link.client.query_one(&s.now, &[]),
+        )
+    };
+    let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
+    let (begun, definitions, docs, crowd, jobs, holders, dropped, messages, requeued, seals, timers, onces, lanes) =
+        read;
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
-    let (definitions, jobs, seals, timers, onces) = (definitions?, jobs?, seals?, timers?, onces?);
+    let (definitions, docs, crowd, jobs) = (definitions?, docs?, crowd?, jobs?);
+    let (holders, dropped, messages, requeued) = (holders?, dropped?, messages?, requeued?);
+    let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
     let promoted = promoted?;
-    let candidates = candidates.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
+    let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
     let (next_due, now) = (next_due?, now?);
     let mut world = World::default();
     load_definitions(link, &mut world, plan, &definitions).await?;
-    load_jobs(link, &mut world, plan, &jobs).await?;
+    load_docs(&mut world, &docs)?;
+    if let Some(row) = crowd.first() {
+        world.load_crowd(get(row, 0)?);
+    }
+    for row in &lanes {
+        world.load_lane(&parsed(row, 0)?, &parsed(row, 1)?, Some(claim::lane_row(row, 2)?));
+    }
+    for row in jobs.iter().chain(&holders) {
+        let job = rows::live_job(row)?;
+        world.load_job(&job.org.clone(), job.id, Some(job));
+    }
+    let mut known = Known::default();
+    known.holders(&mut world, &holders, &dropped)?;
+    known.messages(&mut world, &messages)?;
+    for row in &requeued {
+        world.load_requeued(&parsed(row, 0)?, JobId(get(row, 1)?), Some(JobId(get(row, 2)?)));
+    }
+    known.load(link, &mut world, plan, defs).await?;
     load_rest(&mut world, plan, &seals, &timers, &onces)?;
+    for (org, reads) in &plan.reads {
+        world.load_nothing(org, reads);
+    }
     let next_due = match next_due.first() {
         Some(row) => rows::maybe_micros(row, 0)?,
         None => None,
     };
     let mut found = Vec::with_capacity(asks.len());
-    for rows in candidates {
-        found.push(Found { candidates: rows.iter().map(candidate).collect::<Result<_>>()?, next_due, promoted });
+    for (ask, answers) in asks.iter().zip(answers) {
+        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
     }
     Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)?, backend: get(&now, 2)? })
 }
@@ -157,14 +234,12 @@ async fn promote(link: &Link, asking: bool, shift: &i64) -> std::result::Result<
     Ok(asking && link.client.execute(&link.statements.promote, &[shift]).await? > 0)
 }
 
-async fn candidates(link: &Link, kinds: &[String], want: &i64) -> std::result::Result<Vec<Row>, Error> {
-    link.client.query(&link.statements.candidates, &[&kinds, want]).await
-}
-
-fn candidate(row: &Row) -> Result<Candidate> {
-    let job = rows::live_job(row)?;
-    let place = Place { priority: job.priority, order: get(row, 21)? };
-    Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, 22)?) })
+fn load_docs(world: &mut World, rows: &[Row]) -> Result<()> {
+    for row in rows {
+        let class = doc::Class::parse(get(row, 1)?).ok_or_else(|| rows::garbled("not a class of documents"))?;
+        world.load_doc(&parsed(row, 0)?, doc::Key { class, key: get(row, 2)? }, Some(rows::doc(row, 3)?));
+    }
+    Ok(())
 }
 
 async fn load_definitions(
@@ -202,30 +277,86 @@ async fn load_definitions(
     Ok(())
 }
 
-async fn load_jobs(link: &Link, world: &mut World, plan: &Plan, rows: &[Row]) -> std::result::Result<(), Failed> {
-    for row in rows {
-        let job = rows::live_job(row)?;
-        world.load_job(&job.org.clone(), job.id, Some(job));
+/// Jobs that are found by what is known of them, and jobs that are wanted whole.
+#[derive(Default)]
+struct Known {
+    whole: BTreeSet<(OrgId, JobId)>,
+}
+
+impl Known {
+    fn holders(&mut self, world: &mut World, holders: &[Row], dropped: &[Row]) -> Result<()> {
+        for row in holders {
+            let job = rows::live_job(row)?;
+            let text = job.dedupe.clone().unwrap_or_default();
+            world.load_dedupe(&job.org, dedupe::Key { kind: job.kind.name.clone(), text }, Some(job.id));
+            self.whole.insert((job.org, job.id));
+        }
+        // Behind whoever holds the key now.
+        for row in dropped {
+            let (org, id): (OrgId, JobId) = (parsed(row, 0)?, JobId(get(row, 3)?));
+            world.load_dedupe(&org, dedupe::Key { kind: parsed(row, 1)?, text: get(row, 2)? }, Some(id));
+            self.whole.insert((org, id));
+        }
+        Ok(())
     }
-    let missing: Vec<(&OrgId, JobId)> = plan
-        .reads
-        .iter()
-        .flat_map(|(org, reads)| reads.jobs.iter().map(move |id| (org, *id)))
-        .filter(|(org, id)| world.job(org, *id).is_none())
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
+
+    fn messages(&mut self, world: &mut World, messages: &[Row]) -> Result<()> {
+        for row in messages {
+            let (org, job): (OrgId, JobId) = (parsed(row, 0)?, JobId(get(row, 2)?));
+            world.load_message(&org, get(row, 1)?, Some(Message { job, expires_at: rows::micros(row, 3)? }));
+            self.whole.insert((org, job));
+        }
+        Ok(())
     }
-    let orgs: Vec<&str> = missing.iter().map(|(org, _)| org.as_str()).collect();
-    let ids: Vec<Uuid> = missing.iter().map(|(_, id)| id.0).collect();
-    for row in link.client.query(&link.statements.ended_jobs, &[&orgs, &ids]).await? {
-        let job = rows::ended_job(&row, 0)?;
-        world.load_job(&job.org.clone(), job.id, Some(job));
+
+    /// What needs another question, asked only if there is anything to ask about.
+    async fn load(
+        mut self,
+        link: &Link,
+        world: &mut World,
+        plan: &Plan,
+        defs: &Definitions,
+    ) -> std::result::Result<(), Failed> {
+        let mut missing = BTreeSet::new();
+        for (org, reads) in &plan.reads {
+            self.whole.extend(reads.records.iter().map(|id| (org.clone(), *id)));
+            let absent = reads.jobs.union(&reads.records).filter(|id| world.job(org, **id).is_none());
+            missing.extend(absent.map(|id| (org.clone(), *id)));
+        }
+        missing.extend(self.whole.iter().filter(|(org, id)| world.job(org, *id).is_none()).cloned());
+        let columns = |keys: &BTreeSet<(OrgId, JobId)>| -> (Vec<String>, Vec<Uuid>) {
+            keys.iter().map(|(org, id)| (org.to_string(), id.0)).unzip()
+        };
+        let s = &link.statements;
+        if !missing.is_empty() {
+            let (orgs, ids) = columns(&missing);
+            for row in link.client.query(&s.ended_jobs, &[&orgs, &ids]).await? {
+                let job = rows::ended_job(&row, 0)?;
+                world.load_job(&job.org.clone(), job.id, Some(job));
+            }
+        }
+        if !self.whole.is_empty() {
+            let (orgs, ids) = columns(&self.whole);
+            for row in link.client.query(&s.records, &[&orgs, &ids]).await? {
+                let record = rows::record(&row)?;
+                // A message's job is looked at without a lock.
+                world.load_job(&record.job.org.clone(), record.job.id, Some(record.job.clone()));
+                let ending = record.ending();
+                world.load_record(&record.job.org.clone(), record.job.id, record.cold, ending);
+            }
+        }
+        let hooked: BTreeSet<(OrgId, JobId)> = (plan.reads.iter())
+            .flat_map(|(org, reads)| reads.jobs.iter().map(move |id| (org.clone(), *id)))
+            .filter(|(org, id)| world.job(org, *id).is_some_and(|job| defs.wants_payload(&job.kind)))
+            .collect();
+        if !hooked.is_empty() {
+            let (orgs, ids) = columns(&hooked);
+            for row in link.client.query(&s.payloads, &[&orgs, &ids]).await? {
+                world.load_payload(&parsed(&row, 0)?, JobId(get(&row, 1)?), Json::stored(get::<&str>(&row, 2)?));
+            }
+        }
+        Ok(())
     }
-    for (org, id) in missing {
-        world.load_job(org, id, None);
-    }
-    Ok(())
 }
 
 fn load_rest(world: &mut World, plan: &Plan, seals: &[Row], timers: &[Row], onces: &[Row]) -> Result<()> {
@@ -245,15 +376,6 @@ fn load_rest(world: &mut World, plan: &Plan, seals: &[Row], timers: &[Row], once
         let answer = Rendered { status, body: get(row, 5)? };
         let record = once::Record { request: rows::digest(row, 3)?, answer, expires_at: rows::micros(row, 6)? };
         world.load_once(key, Some(record));
-    }
-    // What was asked for and not found is known not to exist.
-    for (org, reads) in &plan.reads {
-        if reads.seal {
-            world.load_seal(org, None);
-        }
-        for key in &reads.timers {
-            world.load_timer(org, *key, None);
-        }
     }
     for key in &plan.onces {
         world.load_once(key.clone(), None);

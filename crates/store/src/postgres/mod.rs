@@ -7,6 +7,7 @@
 //! guarded by its subject's lock, a unique key or a count.
 
 mod audit;
+mod claim;
 mod commit;
 mod committer;
 mod link;
@@ -16,11 +17,13 @@ mod migrations;
 mod mishap;
 mod notify;
 mod query;
+mod query_queue;
 mod resolve;
 mod rows;
 mod statements;
 mod tailer;
 mod write;
+mod write_queue;
 
 use crate::error::{OpenError, StoreError};
 use crate::group::{Message, QUEUE_MAX};

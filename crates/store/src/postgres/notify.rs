@@ -21,6 +21,8 @@ const HEARD_MAX: usize = 64;
 const JOBS: u8 = 1;
 const TIMERS: u8 = 2;
 const EVENTS: u8 = 4;
+const LEASES: u8 = 8;
+const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES;
 
 /// What there is to tell the others. Many commits may be told with one message.
 #[derive(Default)]
@@ -33,7 +35,8 @@ impl Outbox {
     pub fn post(&self, stirred: Stirred) {
         let bits = if stirred.jobs { JOBS } else { 0 }
             | if stirred.timers { TIMERS } else { 0 }
-            | if stirred.events { EVENTS } else { 0 };
+            | if stirred.events { EVENTS } else { 0 }
+            | if stirred.leases { LEASES } else { 0 };
         if bits != 0 {
             self.bits.fetch_or(bits, Ordering::AcqRel);
             self.posted.notify_one();
@@ -94,12 +97,12 @@ async fn exchange(
     let own: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     let send = client.prepare("SELECT pg_notify($1, $2)").await?;
     // Whatever was said while nobody listened.
-    hear(shared, JOBS | TIMERS | EVENTS);
+    hear(shared, ALL);
     loop {
         tokio::select! {
             biased;
             message = heard.recv() => match message {
-                Some((from, payload)) if from != own => hear(shared, payload.parse().unwrap_or(JOBS | TIMERS | EVENTS)),
+                Some((from, payload)) if from != own => hear(shared, payload.parse().unwrap_or(ALL)),
                 Some(_) => {}
                 None => return Ok(()),
             },
@@ -114,7 +117,12 @@ async fn exchange(
 }
 
 fn hear(shared: &Shared, bits: u8) {
-    shared.signals.stir(Stirred { jobs: bits & JOBS != 0, timers: bits & TIMERS != 0, events: false });
+    shared.signals.stir(Stirred {
+        jobs: bits & JOBS != 0,
+        timers: bits & TIMERS != 0,
+        leases: bits & LEASES != 0,
+        events: false,
+    });
     if bits & EVENTS != 0 {
         shared.tail.notify_one();
     }

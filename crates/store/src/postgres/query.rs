@@ -21,13 +21,13 @@ const SCAN_STEP: i64 = 500;
 /// Whole records fetched at once: each may hold half a megabyte.
 const WHOLE_STEP: usize = 16;
 
-fn records_sql(tail: &str) -> String {
+pub(super) fn records_sql(tail: &str) -> String {
     let cold = rows::COLD;
     format!("SELECT {LIVE}, {ENDED}, {cold} FROM job j LEFT JOIN live l ON l.org = j.org AND l.id = j.id {tail}")
 }
 
 impl Db {
-    async fn ask(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn ask(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let client = self.reader().await?;
         let statement = client.prepare_cached(sql).await.map_err(|e| link::store_error(&e))?;
         client.query(&statement, params).await.map_err(|e| link::store_error(&e))
@@ -42,7 +42,7 @@ impl Db {
         let sql = "SELECT j.id, coalesce(l.state, j.state), l.pause FROM job j \
                    LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
                    WHERE j.org = $1 AND j.project = $2 AND j.id < $3 ORDER BY j.id DESC LIMIT $4";
-        let mut filling = Filling::new(&ask);
+        let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
         loop {
             let before = filling.last.map_or(Uuid::max(), |id| id.0);
             let found = self.ask(sql, &[&ask.org.as_str(), &ask.project.as_str(), &before, &SCAN_STEP]).await?;

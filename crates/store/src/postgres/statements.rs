@@ -1,18 +1,21 @@
 //! The statements of the hot path, prepared once per connection. Each handles many rows.
 
+use super::rows::{COLD, DOC};
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, Error, Statement};
 
 /// The columns of `live` that make a job, in the order `rows::live_job` reads them.
 pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
     l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
-    l.head_n, l.head_hash, l.head_at, l.ord";
-pub(super) const LIVE_LEN: usize = 22;
+    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.counted, l.dedupe, l.failures, \
+    l.max_failures, l.aside";
+pub(super) const LIVE_LEN: usize = 31;
 
 /// The columns of `job` that make an ended job, in the order `rows::ended_job` reads them.
 pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.priority, j.state, j.ended_at, \
-    j.attempts, j.max_attempts, j.token, j.created_at, j.started_at, j.deadline_at, j.head_n, j.head_hash, j.head_at";
-pub(super) const ENDED_LEN: usize = 17;
+    j.attempts, j.max_attempts, j.token, j.created_at, j.started_at, j.deadline_at, j.head_n, j.head_hash, j.head_at, \
+    j.lane, j.failures, j.max_failures, j.aside";
+pub(super) const ENDED_LEN: usize = 21;
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
@@ -40,12 +43,38 @@ statements! {
         WHERE x.org = k.org AND x.class = k.class AND x.name = k.name OFFSET 0 FOR UPDATE) d";
     versions = "SELECT v.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, id, version, digest FROM definition_version x WHERE x.org = k.org AND x.id = k.id OFFSET 0) v";
+    lock_docs = format!("SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, class, key, o) \
+        CROSS JOIN LATERAL (SELECT org, class, key, {DOC} FROM doc x \
+        WHERE x.org = k.org AND x.class = k.class AND x.key = k.key OFFSET 0 FOR UPDATE) d");
+    /// Waits for others only near the limit: see the function.
+    crowd = "SELECT baton_crowd($1)";
     /// Locks live jobs in the order of the keys.
     lock_jobs = format!("SELECT l.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l");
     /// Asked after the locks are held: a job that ended meanwhile is found here.
     ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
+    /// Locks whoever holds a dedupe key. Asked before those who held it when they completed.
+    lock_holders = format!("SELECT l.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, type, key, o) \
+        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.type = k.type AND l.dedupe = k.key \
+        OFFSET 0 FOR UPDATE) l");
+    dropped = "SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
+        (SELECT org, type, key, job FROM dropped x WHERE x.org = k.org AND x.type = k.type AND x.key = k.key OFFSET 0) d";
+    messages = "SELECT m.* FROM unnest($1::text[], $2::text[]) AS k(org, id) CROSS JOIN LATERAL \
+        (SELECT org, id, job, expires_at FROM message x WHERE x.org = k.org AND x.id = k.id OFFSET 0) m";
+    requeued = "SELECT r.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+        (SELECT org, requeued_from, id FROM job x WHERE x.org = k.org AND x.requeued_from = k.id OFFSET 0) r";
+    /// The lanes of these jobs, and these lanes, in the order of their keys. A job never changes its lane.
+    lock_lanes = "SELECT x.* FROM (SELECT DISTINCT u.org, u.lane FROM ( \
+        SELECT l.org, l.lane FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+        (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
+        UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($3::text[], $4::text[]) AS k(org, lane)) u \
+        ORDER BY u.org, u.lane) k CROSS JOIN LATERAL \
+        (SELECT org, key, max, running, waiting, burst FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x";
+    payloads = "SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+        (SELECT org, id, payload FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) j";
+    records = format!("SELECT {LIVE}, {ENDED}, {COLD} FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        JOIN job j ON j.org = k.org AND j.id = k.id LEFT JOIN live l ON l.org = k.org AND l.id = k.id");
     seals = "SELECT s.* FROM unnest($1::text[]) AS k(org) CROSS JOIN LATERAL \
         (SELECT org, n, to_pos, mac FROM seal x WHERE x.org = k.org ORDER BY n DESC LIMIT 1) s";
     timers = "SELECT t.* FROM unnest($1::text[], $2::uuid[], $3::text[]) AS k(org, subject, kind) CROSS JOIN LATERAL \
@@ -57,31 +86,39 @@ statements! {
     /// its own: a volatile function cannot bound an index scan.
     promote = "UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live \
         WHERE phase = 2 AND due_at <= (SELECT baton_now() + $1) ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
-    candidates = format!("SELECT l.*, j.payload FROM (SELECT {LIVE} FROM live l WHERE l.phase = 1 \
-        AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord LIMIT $2 FOR UPDATE SKIP LOCKED) l \
-        CROSS JOIN LATERAL (SELECT payload FROM job x WHERE x.org = l.org AND x.id = l.id OFFSET 0) j");
+    /// Once round the lanes that have ready jobs of a class, or until enough was found.
+    walk = super::claim::walk_sql();
+    /// The lanes of jobs that this group moves: they may be free when it is decided.
+    moving = super::claim::moving_sql();
     next_due = "SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1";
     /// Asking for the transaction's id gives it one, which it must have before it takes event
     /// positions, and by which its fate can be asked later.
     now = "SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid()";
 
     insert_jobs = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
-        created_at, max_attempts) SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], \
-        $6::int[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::int[])";
+        created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], \
+        $6::int[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::int[], $14::text[], \
+        $15::uuid[], $16::uuid[])";
     insert_live = "INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
-        lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, head_at) \
+        lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, head_at, \
+        class, slot, since, lane, lane_max, kept, counted, dedupe, failures, max_failures, aside) \
         SELECT nextval('job_order'), k.* FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], \
         $7::smallint[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::int[], $14::int[], \
-        $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[]) k";
+        $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[], \
+        $23::smallint[], $24::smallint[], $25::bigint[], $26::text[], $27::int[], $28::bool[], $29::bool[], $30::text[], \
+        $31::int[], $32::int[], $33::text[]) k";
     /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
     update_live = "WITH u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
         ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
         worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
-        started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at \
+        started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
+        slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside \
         FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \
-        $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[]) \
+        $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[], $16::smallint[], \
+        $17::text[], $18::int[], $19::text[]) \
         AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, token, wakes, started_at, head_n, \
-        head_hash, head_at) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        head_hash, head_at, slot, dedupe, failures, aside) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE live.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
     delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
@@ -90,13 +127,59 @@ statements! {
         SELECT baton_must_be(count(*), cardinality($1), 'a removal of live jobs') FROM d";
     end_jobs = "WITH u AS (UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, \
         error_code = k.error_code, error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, \
-        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at \
+        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, failures = k.failures, aside = k.aside \
         FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
-        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[]) \
-        AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at) \
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[], $14::int[], $15::text[]) \
+        AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at, \
+        failures, aside) \
         CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE job.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an end of jobs') FROM u";
+    put_payloads = "WITH u AS (UPDATE job SET payload = k.payload FROM unnest($1::text[], $2::uuid[], $3::text[]) \
+        AS k(org, id, payload) CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE job.ctid = t.ctid RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'a change of payloads') FROM u";
+    /// A lane that another node made meanwhile makes the group look again: see `link::kind`.
+    insert_lanes = "INSERT INTO lane (org, key, max, running, waiting, burst) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[])";
+    update_lanes = "WITH u AS (UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, burst = k.burst \
+        FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[]) \
+        AS k(org, key, max, running, waiting, burst) CROSS JOIN LATERAL \
+        (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t WHERE lane.ctid = t.ctid RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'an update of lanes') FROM u";
+    add_crowd = "INSERT INTO crowd (writer, waiting) VALUES ((pg_backend_pid() % 32)::text, $1) \
+        ON CONFLICT (writer) DO UPDATE SET waiting = crowd.waiting + excluded.waiting";
+    put_dropped = "INSERT INTO dropped (org, type, key, job) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) \
+        ON CONFLICT (org, type, key) DO UPDATE SET job = excluded.job";
+    put_dead_letters = "INSERT INTO dead_letter (org, id, project, type) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[])";
+    delete_dead_letters = "DELETE FROM dead_letter USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        WHERE dead_letter.org = k.org AND dead_letter.id = k.id";
+    put_messages = "WITH p AS (INSERT INTO message (org, id, job, expires_at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) \
+        ON CONFLICT (org, id) DO UPDATE SET job = excluded.job, expires_at = excluded.expires_at \
+        WHERE message.expires_at <= $5 RETURNING 1) \
+        SELECT baton_raced(count(*), cardinality($1), 'a record of messages') FROM p";
+    put_sinks = "INSERT INTO sink (org, space, key, value, at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
+        ON CONFLICT (org, space, key) DO UPDATE SET value = excluded.value, at = excluded.at";
+    put_docs = "WITH p AS (INSERT INTO doc (org, class, key, id, flag, body, head_n, head_hash, head_at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bool[], $6::text[], $7::bigint[], \
+        $8::bytea[], $9::bigint[]) ON CONFLICT (org, class, key) DO UPDATE SET flag = excluded.flag, \
+        body = excluded.body, head_n = excluded.head_n, head_hash = excluded.head_hash, head_at = excluded.head_at \
+        WHERE doc.id = excluded.id RETURNING 1) \
+        SELECT baton_raced(count(*), cardinality($1), 'a change of documents') FROM p";
+    insert_pruned = "INSERT INTO pruned (org, pos, hash, by, n) \
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::uuid[], $5::bigint[])";
+    prune_events = "WITH d AS (DELETE FROM event USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        WHERE event.org = k.org AND event.subject = k.id RETURNING 1) \
+        SELECT baton_must_be(count(*), $3, 'a removal of events') FROM d";
+    prune_dropped = "DELETE FROM dropped USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        WHERE dropped.org = k.org AND dropped.job = k.id";
+    prune_jobs = "WITH d AS (DELETE FROM job USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+        WHERE job.org = k.org AND job.id = k.id RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'a removal of jobs') FROM d";
     /// Another node may have registered the name first, under another id; the count says so.
     put_definitions = "WITH p AS (INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[], $6::bytea[], $7::bigint[]) \
@@ -124,4 +207,8 @@ statements! {
         $6::text[], $7::text[], $8::bytea[]) k";
     purge_onces = "DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE expires_at <= $1 \
         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+    purge_messages = "DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT ctid FROM message WHERE expires_at <= $1 \
+        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+    purge_lanes = "DELETE FROM lane WHERE ctid = ANY (ARRAY(SELECT ctid FROM lane WHERE running = 0 AND waiting = 0 \
+        LIMIT $1 FOR UPDATE SKIP LOCKED))";
 }

@@ -3,8 +3,8 @@
 use super::link::Link;
 use super::statements::Statements;
 use crate::phase;
-use baton_core::canon::Json;
-use baton_core::job::{Cold, Ending, Job, Status};
+use crate::records::ending_columns;
+use baton_core::job::{Aside, Cold, Ending, Job, Status};
 use baton_core::world::JobWrite;
 use baton_core::{Micros, World};
 use futures_util::future::join_all;
@@ -13,7 +13,7 @@ use std::pin::Pin;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
-type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Statements with their rows as columns, in the order they will run.
 pub(super) struct Batch<'a> {
@@ -21,15 +21,16 @@ pub(super) struct Batch<'a> {
 }
 
 macro_rules! params {
-    ($($p:expr),* $(,)?) => { vec![$(Box::new($p) as Param<'_>),*] };
+    ($($p:expr),* $(,)?) => { vec![$(Box::new($p) as $crate::postgres::write::Param<'_>),*] };
 }
+pub(super) use params;
 
 /// One column of many rows.
-fn col<'a, R, T: ToSql + Sync + Send + 'a>(rows: &[R], f: impl Fn(&R) -> T) -> Vec<T> {
+pub(super) fn col<'a, R, T: ToSql + Sync + Send + 'a>(rows: &[R], f: impl Fn(&R) -> T) -> Vec<T> {
     rows.iter().map(f).collect()
 }
 
-const fn int(n: u32) -> i32 {
+pub(super) const fn int(n: u32) -> i32 {
     // Versions and attempts are small; the columns are integers for the sake of their size.
     n.cast_signed()
 }
@@ -38,15 +39,18 @@ impl<'a> Batch<'a> {
     pub fn of(s: &'a Statements, world: &'a World, now: Micros) -> Self {
         let mut batch = Self { statements: Vec::new() };
         batch.jobs(s, world, now);
+        batch.queue(s, world, now);
         batch.definitions(s, world);
         batch.timers(s, world);
         batch.onces(s, world, now);
         batch.seals(s, world);
         batch.events(s, world);
+        // After the event that says so.
+        batch.prunings(s, world);
         batch
     }
 
-    fn add(&mut self, rows: usize, statement: &'a Statement, params: impl FnOnce() -> Vec<Param<'a>>) {
+    pub(super) fn add(&mut self, rows: usize, statement: &'a Statement, params: impl FnOnce() -> Vec<Param<'a>>) {
         if rows > 0 {
             self.statements.push((statement, params()));
         }
@@ -74,6 +78,9 @@ impl<'a> Batch<'a> {
                 }
             }
         }
+        // First what goes and what changes: a new job may take over a key that another gives up.
+        self.add(leave.len(), &s.delete_live, || params![col(&leave, |j| j.org.as_str()), col(&leave, |j| j.id.0)]);
+        self.updates(s, &update, now);
         self.add(born.len(), &s.insert_jobs, || {
             params![
                 col(&born, |(j, _)| j.org.as_str()),
@@ -87,6 +94,11 @@ impl<'a> Batch<'a> {
                 col(&born, |(_, c)| c.deadline_at.map(|at| at.0)),
                 col(&born, |(j, _)| j.created_at.0),
                 col(&born, |(j, _)| int(j.max_attempts)),
+                col(&born, |(j, _)| j.lane.key.as_str()),
+                col(&born, |(j, _)| int(j.max_failures)),
+                col(&born, |(_, c)| c.dedupe_key.as_deref()),
+                col(&born, |(_, c)| c.requeued_from.map(|id| id.0)),
+                col(&born, |(_, c)| c.schedule.map(|id| id.0)),
             ]
         });
         self.add(enter.len(), &s.insert_live, || {
@@ -113,43 +125,63 @@ impl<'a> Batch<'a> {
                 col(&enter, |j| j.head.n),
                 col(&enter, |j| j.head.hash.0.as_slice()),
                 col(&enter, |j| j.head.at.0),
+                col(&enter, |j| j.class().number()),
+                col(&enter, |j| phase::slot(&j.status)),
+                col(&enter, |j| j.since.0),
+                col(&enter, |j| j.lane.key.as_str()),
+                col(&enter, |j| j.lane.max.map(int)),
+                col(&enter, |j| j.lane.kept),
+                col(&enter, |j| j.counted),
+                col(&enter, |j| j.dedupe.as_deref()),
+                col(&enter, |j| int(j.failures)),
+                col(&enter, |j| int(j.max_failures)),
+                col(&enter, |j| Aside::stored(j.aside.as_deref())),
             ]
         });
-        self.add(update.len(), &s.update_live, || {
-            params![
-                col(&update, |j| j.org.as_str()),
-                col(&update, |j| j.id.0),
-                col(&update, |j| phase::of(&j.status, now)),
-                col(&update, |j| j.status.state().as_str()),
-                col(&update, |j| pause(&j.status)),
-                col(&update, |j| j.status.due_at().map(|at| at.0)),
-                col(&update, |j| j.status.lease().map(|l| l.worker.as_str())),
-                col(&update, |j| j.status.lease().map(|l| l.until.0)),
-                col(&update, |j| int(j.attempts)),
-                col(&update, |j| j.token),
-                col(&update, |j| j.wakes),
-                col(&update, |j| j.started_at.map(|at| at.0)),
-                col(&update, |j| j.head.n),
-                col(&update, |j| j.head.hash.0.as_slice()),
-                col(&update, |j| j.head.at.0),
-            ]
-        });
-        self.add(leave.len(), &s.delete_live, || params![col(&leave, |j| j.org.as_str()), col(&leave, |j| j.id.0)]);
         self.add(end.len(), &s.end_jobs, || {
             params![
                 col(&end, |(j, _)| j.org.as_str()),
                 col(&end, |(j, _)| j.id.0),
                 col(&end, |(j, _)| j.status.state().as_str()),
                 col(&end, |(j, _)| ended_at(&j.status)),
-                col(&end, |(_, e)| result(e)),
-                col(&end, |(_, e)| error(e).map(|f| f.0)),
-                col(&end, |(_, e)| error(e).map(|f| f.1)),
+                col(&end, |(_, e)| ending_columns(e).0),
+                col(&end, |(_, e)| ending_columns(e).1),
+                col(&end, |(_, e)| ending_columns(e).2),
                 col(&end, |(j, _)| int(j.attempts)),
                 col(&end, |(j, _)| j.token),
                 col(&end, |(j, _)| j.started_at.map(|at| at.0)),
                 col(&end, |(j, _)| j.head.n),
                 col(&end, |(j, _)| j.head.hash.0.as_slice()),
                 col(&end, |(j, _)| j.head.at.0),
+                col(&end, |(j, _)| int(j.failures)),
+                col(&end, |(j, _)| Aside::stored(j.aside.as_deref())),
+            ]
+        });
+        self.remembered(s, &born, &end);
+    }
+
+    fn updates(&mut self, s: &'a Statements, update: &[&'a Job], now: Micros) {
+        self.add(update.len(), &s.update_live, || {
+            params![
+                col(update, |j| j.org.as_str()),
+                col(update, |j| j.id.0),
+                col(update, |j| phase::of(&j.status, now)),
+                col(update, |j| j.status.state().as_str()),
+                col(update, |j| pause(&j.status)),
+                col(update, |j| j.status.due_at().map(|at| at.0)),
+                col(update, |j| j.status.lease().map(|l| l.worker.as_str())),
+                col(update, |j| j.status.lease().map(|l| l.until.0)),
+                col(update, |j| int(j.attempts)),
+                col(update, |j| j.token),
+                col(update, |j| j.wakes),
+                col(update, |j| j.started_at.map(|at| at.0)),
+                col(update, |j| j.head.n),
+                col(update, |j| j.head.hash.0.as_slice()),
+                col(update, |j| j.head.at.0),
+                col(update, |j| phase::slot(&j.status)),
+                col(update, |j| j.dedupe.as_deref()),
+                col(update, |j| int(j.failures)),
+                col(update, |j| Aside::stored(j.aside.as_deref())),
             ]
         });
     }
@@ -279,19 +311,5 @@ const fn ended_at(status: &Status) -> Option<i64> {
     match status {
         Status::Ended { at, .. } => Some(at.0),
         _ => None,
-    }
-}
-
-fn result(ending: &Ending) -> Option<&str> {
-    match ending {
-        Ending::Result(json) => Some(Json::as_str(json)),
-        Ending::Error(_) => None,
-    }
-}
-
-fn error(ending: &Ending) -> Option<(&str, &str)> {
-    match ending {
-        Ending::Error(failure) => Some((&failure.code, &failure.message)),
-        Ending::Result(_) => None,
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{Db, rows as row, store_error};
 use crate::error::StoreError;
-use baton_core::audit::{Chains, Claimed, Report, Seals};
+use baton_core::audit::{Chains, Claimed, Prunings, Report, Seals};
+use baton_core::job::prune::Stub;
 use baton_core::seal::{Key, Root};
-use baton_core::{Digest, JobId, OrgId};
+use baton_core::{Digest, JobId, Json, OrgId};
 use rusqlite::{Connection, Transaction};
 
 impl Db {
@@ -36,6 +37,8 @@ pub(super) fn rows(tx: &Transaction<'_>, key: Option<&Key>) -> rusqlite::Result<
         seals(tx, &org, key, &mut report)?;
     }
     rows_without(tx, &mut report)?;
+    pruned(tx, &mut report)?;
+    counts(tx, &mut report)?;
     Ok(report)
 }
 
@@ -49,11 +52,15 @@ fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 
 fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     let mut all = conn.prepare_cached(&format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n), coalesce(l.head_hash, j.head_hash, d.head_hash), coalesce(l.state, j.state), CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.completed' THEN j.result END
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n),
+         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash), coalesce(l.state, j.state),
+         CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload
+         WHEN 'job.completed' THEN j.result END
          FROM event e
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject
+         LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject
          ORDER BY e.org, e.subject, e.n",
         row::EVENT
     ))?;
@@ -77,8 +84,10 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 
 fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report) -> rusqlite::Result<()> {
     let mut all = conn.prepare_cached(&format!("SELECT {} FROM seal s WHERE s.org = ?1 ORDER BY s.n", row::SEAL))?;
-    let mut range =
-        conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos")?;
+    let mut range = conn.prepare_cached(
+        "SELECT pos, hash FROM event WHERE org = ?1 AND pos > ?2 AND pos <= ?3
+             UNION ALL SELECT pos, hash FROM pruned WHERE org = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos",
+    )?;
     let mut checker = Seals::new(key);
     for seal in all.query_map([org.as_str()], row::seal)? {
         let seal = seal?;
@@ -98,6 +107,7 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
     let checks = [
         ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT}")),
+        ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT}")),
         (
             "job_lost",
             "SELECT org, id FROM job r WHERE state IS NULL
@@ -118,6 +128,44 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
             report.add(code, &row::parsed(row, 0)?, JobId(row::uuid(row, 1)?), "see docs/errors.md");
         }
     }
+    Ok(())
+}
+
+/// What was removed is what the events say was removed.
+fn pruned(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let mut checker = Prunings::default();
+    let mut all = conn.prepare_cached("SELECT org, by, n, pos, hash FROM pruned ORDER BY org, by, n, pos")?;
+    let mut found = all.query([])?;
+    while let Some(r) = found.next()? {
+        let stub = Stub { pos: r.get(3)?, hash: row::digest(r, 4)?.0 };
+        checker.removed(row::parsed(r, 0)?, row::uuid(r, 1)?, r.get(2)?, stub);
+    }
+    let sql = "SELECT org, subject, n, data FROM event WHERE kind = 'retention.pruned' ORDER BY org, subject, n";
+    let mut all = conn.prepare_cached(sql)?;
+    let mut found = all.query([])?;
+    while let Some(r) = found.next()? {
+        let data = Json::stored(r.get::<_, String>(3)?);
+        checker.told(report, &row::parsed(r, 0)?, row::uuid(r, 1)?, r.get(2)?, &data);
+    }
+    checker.finish(report);
+    Ok(())
+}
+
+/// Counters against counts.
+fn counts(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let sql = "SELECT org, key, sum(running), sum(waiting) FROM (
+                   SELECT org, key, running, waiting FROM lane
+                   UNION ALL SELECT org, lane, -(slot = 0), -(slot = 1) FROM live WHERE kept)
+               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0";
+    let mut all = conn.prepare_cached(sql)?;
+    let mut found = all.query([])?;
+    while let Some(r) = found.next()? {
+        let (running, waiting): (i64, i64) = (r.get(2)?, r.get(3)?);
+        report.lane(&row::parsed(r, 0)?, &r.get::<_, String>(1)?, running, waiting);
+    }
+    let sql = "SELECT (SELECT coalesce(sum(waiting), 0) FROM crowd) -
+               (SELECT count(*) FROM live WHERE counted AND slot = 1)";
+    report.crowd(conn.query_row(sql, [], |r| r.get(0))?);
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! One group in one transaction.
 
 use super::writer::{Inner, Writer};
-use super::{load, store_error, write};
+use super::{claim, load, store_error, write};
 use crate::error::StoreError;
 use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
 use baton_core::World;
 use baton_core::event::Recorded;
+use std::collections::BTreeSet;
 
 /// Whether the writer lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,14 +155,16 @@ struct Decided {
 /// Loads, decides and writes; `None` if somebody needs to see more first.
 fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<Decided>, Failed> {
     let now = super::writer::now(&writer.options);
-    let plan = group::plan(works).map_err(Failed::Spoiled)?;
-    let mut world = load::world(&inner.conn, &plan).map_err(|e| spoiled(store_error(e)))?;
+    let defs = &writer.options.definitions;
+    let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
+    let mut world = load::world(&inner.conn, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
+    let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
-    for (ask, want) in &plan.asks {
-        found.push(load::candidates(&inner.conn, ask, *want, now).map_err(|e| spoiled(store_error(e)))?);
+    for ask in &plan.asks {
+        found.push(claim::find(&inner.conn, &mut world, ask, &moving, now).map_err(|e| spoiled(store_error(e)))?);
     }
     let mut busy = found.iter().any(|found| found.promoted);
-    let env = Env { now, defs: &writer.options.definitions };
+    let env = Env { now, defs };
     match group::decide(works, &mut world, found, &env) {
         Round::Ready => {}
         Round::Again => return Ok(None),
@@ -171,7 +174,7 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
             busy = true;
-            seat.purged = write::purge(&inner.conn, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
+            seat.purged = write::purge(&inner.conn, seat.what, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
     Ok(Some(Decided { world, busy }))
@@ -208,6 +211,7 @@ fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> 
     }
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);
+    group::observe(&writer.options, world);
     Ok(())
 }
 

@@ -1,49 +1,131 @@
 //! Loading what a group must see. The one writer is alone, so nothing needs locking.
 
-use super::rows::{self, garbled, live_job, uuid};
-use crate::group::{Ask, Candidate, Found, Plan};
-use crate::phase;
+use super::query;
+use super::rows::{self, live_job, uuid};
+use crate::group::Plan;
 use baton_core::canon::Json;
-use baton_core::definition::{self, Definition};
+use baton_core::command::Reads;
+use baton_core::definition::{self, Definition, Definitions};
+use baton_core::doc::{self, Doc};
 use baton_core::event::Head;
 use baton_core::id::DefinitionId;
 use baton_core::job::Job;
+use baton_core::lane::{self, LaneKey};
 use baton_core::once::{self, Rendered};
-use baton_core::schedule::Place;
 use baton_core::seal::SealHead;
-use baton_core::{JobId, Micros, OrgId, World};
+use baton_core::world::Message;
+use baton_core::{JobId, OrgId, World, dedupe};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
-/// Ready rows that a claim looks at to fill its slots, should it be able to run few of them.
-const SCAN_MAX: i64 = 10_000;
-/// Scheduled rows that one claim makes ready.
-const PROMOTE_MAX: i64 = 1_000;
-
-pub(super) fn world(conn: &Connection, plan: &Plan) -> rusqlite::Result<World> {
+pub(super) fn world(conn: &Connection, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
     let mut world = World::default();
     for (org, reads) in &plan.reads {
+        Loading { conn, org, defs, world: &mut world }.reads(reads)?;
+    }
+    for key in &plan.onces {
+        world.load_once(key.clone(), once(conn, key)?);
+    }
+    Ok(world)
+}
+
+/// What one org's commands must see.
+struct Loading<'a> {
+    conn: &'a Connection,
+    org: &'a OrgId,
+    defs: &'a Definitions,
+    world: &'a mut World,
+}
+
+impl Loading<'_> {
+    fn reads(&mut self, reads: &Reads) -> rusqlite::Result<()> {
+        let Self { conn, org, .. } = *self;
         for key in &reads.definitions {
-            world.load_definition(org, key.clone(), definition(conn, org, key)?);
+            self.world.load_definition(org, key.clone(), definition(conn, org, key)?);
+        }
+        for key in &reads.docs {
+            self.world.load_doc(org, key.clone(), doc(conn, org, key)?);
+        }
+        if reads.crowd {
+            let sum = "SELECT coalesce(sum(waiting), 0) FROM crowd";
+            self.world.load_crowd(conn.prepare_cached(sum)?.query_row([], |row| row.get(0))?);
         }
         for id in &reads.jobs {
-            world.load_job(org, *id, job(conn, org, *id)?);
+            self.job(*id)?;
+        }
+        for id in &reads.records {
+            self.record(*id)?;
+        }
+        for key in &reads.dedupes {
+            let holder = holder(conn, org, key)?;
+            if let Some(id) = holder {
+                self.record(id)?;
+            }
+            self.world.load_dedupe(org, key.clone(), holder);
+        }
+        for id in &reads.messages {
+            let message = message(conn, org, id)?;
+            if let Some(message) = message {
+                self.record(message.job)?;
+            }
+            self.world.load_message(org, id.clone(), message);
+        }
+        for id in &reads.requeued {
+            let into = conn
+                .prepare_cached("SELECT id FROM job WHERE org = ?1 AND requeued_from = ?2")?
+                .query_row((org.as_str(), id.0.as_bytes()), |row| uuid(row, 0))
+                .optional()?;
+            self.world.load_requeued(org, *id, into.map(JobId));
+        }
+        for key in &reads.lanes {
+            self.world.load_lane(org, key, lane(conn, org, key)?);
         }
         if reads.seal {
-            world.load_seal(org, seal(conn, org)?);
+            self.world.load_seal(org, seal(conn, org)?);
         }
         for key in &reads.timers {
             let at = conn
                 .prepare_cached("SELECT at FROM timer WHERE org = ?1 AND subject = ?2 AND kind = ?3")?
                 .query_row((org.as_str(), key.subject.as_bytes(), key.kind.as_str()), |row| rows::micros(row, 0))
                 .optional()?;
-            world.load_timer(org, *key, at);
+            self.world.load_timer(org, *key, at);
         }
+        Ok(())
     }
-    for key in &plan.onces {
-        world.load_once(key.clone(), once(conn, key)?);
+
+    /// A job with its lane, and with its payload if its type has hooks.
+    fn job(&mut self, id: JobId) -> rusqlite::Result<()> {
+        let Self { conn, org, defs, .. } = *self;
+        let found = job(conn, org, id)?;
+        if let Some(job) = &found {
+            if job.lane.kept {
+                self.world.load_lane(org, &job.lane.key, lane(conn, org, &job.lane.key)?);
+            }
+            if defs.wants_payload(&job.kind) {
+                let text: String = conn
+                    .prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?
+                    .query_row((org.as_str(), id.0.as_bytes()), |row| row.get(0))?;
+                self.world.load_payload(org, id, Json::stored(text));
+            }
+        }
+        self.world.load_job(org, id, found);
+        Ok(())
     }
-    Ok(world)
+
+    /// The same with all that is known of it.
+    fn record(&mut self, id: JobId) -> rusqlite::Result<()> {
+        self.job(id)?;
+        let Self { conn, org, .. } = *self;
+        let found = conn
+            .prepare_cached(&query::records_sql("WHERE j.org = ?1 AND j.id = ?2"))?
+            .query_row((org.as_str(), id.0.as_bytes()), rows::record)
+            .optional()?;
+        if let Some(record) = found {
+            let ending = record.ending();
+            self.world.load_record(org, id, record.cold, ending);
+        }
+        Ok(())
+    }
 }
 
 fn job(conn: &Connection, org: &OrgId, id: JobId) -> rusqlite::Result<Option<Job>> {
@@ -60,6 +142,54 @@ fn job(conn: &Connection, org: &OrgId, id: JobId) -> rusqlite::Result<Option<Job
     ))?
     .query_row((org.as_str(), id.0.as_bytes()), |row| rows::ended_job(row, 0))
     .optional()
+}
+
+pub(super) fn lane(conn: &Connection, org: &OrgId, key: &LaneKey) -> rusqlite::Result<Option<lane::Row>> {
+    conn.prepare_cached("SELECT max, running, waiting, burst FROM lane WHERE org = ?1 AND key = ?2")?
+        .query_row((org.as_str(), key.as_str()), |row| {
+            Ok(lane::Row { max: row.get(0)?, running: row.get(1)?, waiting: row.get(2)?, burst: row.get(3)? })
+        })
+        .optional()
+}
+
+/// Whoever holds a key, or held it when it completed.
+fn holder(conn: &Connection, org: &OrgId, key: &dedupe::Key) -> rusqlite::Result<Option<JobId>> {
+    let by = (org.as_str(), key.kind.as_str(), &key.text);
+    let live = conn
+        .prepare_cached("SELECT id FROM live WHERE org = ?1 AND type = ?2 AND dedupe = ?3")?
+        .query_row(by, |row| uuid(row, 0))
+        .optional()?;
+    if live.is_some() {
+        return Ok(live.map(JobId));
+    }
+    let done = conn
+        .prepare_cached("SELECT job FROM dropped WHERE org = ?1 AND type = ?2 AND key = ?3")?
+        .query_row(by, |row| uuid(row, 0))
+        .optional()?;
+    Ok(done.map(JobId))
+}
+
+fn message(conn: &Connection, org: &OrgId, id: &str) -> rusqlite::Result<Option<Message>> {
+    conn.prepare_cached("SELECT job, expires_at FROM message WHERE org = ?1 AND id = ?2")?
+        .query_row((org.as_str(), id), |row| {
+            Ok(Message { job: JobId(uuid(row, 0)?), expires_at: rows::micros(row, 1)? })
+        })
+        .optional()
+}
+
+pub(super) fn doc(conn: &Connection, org: &OrgId, key: &doc::Key) -> rusqlite::Result<Option<Doc>> {
+    conn.prepare_cached(&format!("SELECT {} FROM doc WHERE org = ?1 AND class = ?2 AND key = ?3", rows::DOC))?
+        .query_row((org.as_str(), key.class.as_str(), &key.key), |row| rows::doc(row, 0))
+        .optional()
+}
+
+/// Whether a document is there and has its flag up.
+pub(super) fn flagged(conn: &Connection, org: &OrgId, key: &doc::Key) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM doc WHERE org = ?1 AND class = ?2 AND key = ?3 AND flag")?.exists((
+        org.as_str(),
+        key.class.as_str(),
+        &key.key,
+    ))
 }
 
 fn definition(conn: &Connection, org: &OrgId, key: &definition::Key) -> rusqlite::Result<Option<Definition>> {
@@ -105,44 +235,4 @@ fn once(conn: &Connection, key: &once::Key) -> rusqlite::Result<Option<once::Rec
         })
     })
     .optional()
-}
-
-/// Due jobs for an ask, best first.
-pub(super) fn candidates(conn: &Connection, ask: &Ask, want: usize, now: Micros) -> rusqlite::Result<Found> {
-    let promoted = conn
-        .prepare_cached(
-            "UPDATE live SET phase = ?1 WHERE (org, id) IN (
-             SELECT org, id FROM live INDEXED BY live_scheduled
-             WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)",
-        )?
-        .execute((phase::READY, now.0, PROMOTE_MAX))?;
-    let mut found = Found { promoted: promoted > 0, ..Found::default() };
-    {
-        let mut ready = conn.prepare_cached(&format!(
-            "SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 ORDER BY l.priority, l.ord LIMIT ?1",
-            rows::LIVE
-        ))?;
-        let mut payload = conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
-        let mut scan = ready.query([SCAN_MAX])?;
-        while found.candidates.len() < want
-            && let Some(row) = scan.next()?
-        {
-            let job = live_job(row)?;
-            if !ask.kinds.contains(&job.kind) {
-                continue;
-            }
-            let order = row.get(rows::LIVE_ORD)?;
-            let text: Option<String> =
-                payload.query_row((job.org.as_str(), job.id.0.as_bytes()), |row| row.get(0)).optional()?;
-            let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
-            let place = Place { priority: job.priority, order };
-            found.candidates.push(Candidate { place, job, payload: Json::stored(text) });
-        }
-    }
-    if found.candidates.len() < want {
-        found.next_due = conn
-            .prepare_cached("SELECT min(due_at) FROM live INDEXED BY live_scheduled WHERE phase = 2")?
-            .query_row([], |row| rows::maybe_micros(row, 0))?;
-    }
-    Ok(found)
 }

@@ -7,6 +7,7 @@
 
 mod audit;
 mod checkpoint;
+mod claim;
 mod commit;
 mod data_dir;
 #[cfg(feature = "faults")]
@@ -16,9 +17,11 @@ mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
 mod query;
+mod query_queue;
 mod readers;
 mod rows;
 mod write;
+mod write_queue;
 mod writer;
 
 use crate::error::{OpenError, StoreError};

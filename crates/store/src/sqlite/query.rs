@@ -12,7 +12,7 @@ use baton_core::{JobId, Micros, OrgId, WorkerId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
-fn records_sql(tail: &str) -> String {
+pub(super) fn records_sql(tail: &str) -> String {
     let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
     format!("SELECT {live}, {ended}, {cold} FROM job j LEFT JOIN live l ON l.org = j.org AND l.id = j.id {tail}")
 }
@@ -195,7 +195,7 @@ fn list(conn: &Connection, ask: &ListJobs) -> rusqlite::Result<Page<JobRecord, J
     let mut whole = conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))?;
     // One snapshot for both: it lasts while this query does.
     let mut found = all.query(params_from_iter(values))?;
-    let mut filling = Filling::new(ask);
+    let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
     while let Some(row) = found.next()? {
         if filling.is_full() {
             return Ok(filling.cut());

@@ -1,13 +1,14 @@
 //! Writing what a group decided. Statements are cached; each row is written once, as it
 //! stands after the whole group.
 
+use super::write_queue;
 use super::writer::Inner;
 use crate::error::StoreError;
+use crate::group::Purge;
 use crate::phase;
-use crate::records::row_limit;
+use crate::records::{ending_columns, row_limit};
 use crate::sqlite::store_error;
-use baton_core::canon::Json;
-use baton_core::job::{Cold, Ending, Job, Status};
+use baton_core::job::{Aside, Cold, Ending, Job, Status};
 use baton_core::world::JobWrite;
 use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
@@ -30,7 +31,17 @@ pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(),
             }
         }
     }
-    rest(conn, next_pos, world).map_err(store_error)
+    for (org, id, payload) in world.payload_writes() {
+        let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
+        let done = conn
+            .prepare_cached(update)
+            .and_then(|mut update| update.execute((org.as_str(), id.0.as_bytes(), payload.as_str())));
+        one(done, "a new payload of a job")?;
+    }
+    write_queue::world(conn, world).map_err(store_error)?;
+    rest(conn, next_pos, world).map_err(store_error)?;
+    // After the event that says so.
+    write_queue::pruned(conn, world)
 }
 
 /// A row that was loaded in this very transaction must be there.
@@ -44,7 +55,8 @@ fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), StoreError> {
 fn insert_job(conn: &Connection, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
-         created_at, max_attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?
     .execute(params![
         job.org.as_str(),
@@ -58,7 +70,16 @@ fn insert_job(conn: &Connection, job: &Job, cold: &Cold, ending: Option<&Ending>
         cold.deadline_at.map(|at| at.0),
         job.created_at.0,
         job.max_attempts,
+        job.lane.key.as_str(),
+        job.max_failures,
+        cold.dedupe_key,
+        cold.requeued_from.map(|id| id.0.into_bytes()),
+        cold.schedule.map(|id| id.0.into_bytes()),
     ])?;
+    if let Some(from) = cold.requeued_from {
+        conn.prepare_cached("DELETE FROM dead_letter WHERE org = ?1 AND id = ?2")?
+            .execute((job.org.as_str(), from.0.as_bytes()))?;
+    }
     if let Some(ending) = ending {
         end_job(conn, job, ending)?;
     }
@@ -70,8 +91,9 @@ fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite:
     conn.prepare_cached(
         "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, pause, due_at, worker, \
          lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, \
-         head_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-         ?21, ?22, ?23)",
+         head_at, class, slot, since, lane, lane_max, kept, counted, dedupe, failures, max_failures, aside) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
+         ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)",
     )?
     .execute(params![
         job.org.as_str(),
@@ -97,6 +119,17 @@ fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite:
         job.head.n,
         job.head.hash.0,
         job.head.at.0,
+        job.class().number(),
+        phase::slot(&job.status),
+        job.since.0,
+        job.lane.key.as_str(),
+        job.lane.max,
+        job.lane.kept,
+        job.counted,
+        job.dedupe,
+        job.failures,
+        job.max_failures,
+        Aside::stored(job.aside.as_deref()),
     ])?;
     Ok(())
 }
@@ -107,8 +140,8 @@ fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<us
     conn.prepare_cached(
         "UPDATE live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, state = ?4, pause = ?5, \
          due_at = ?6, worker = ?7, lease_until = ?8, \
-         attempts = ?9, token = ?10, wakes = ?11, started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15 \
-         WHERE org = ?1 AND id = ?2",
+         attempts = ?9, token = ?10, wakes = ?11, started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, \
+         slot = ?16, dedupe = ?17, failures = ?18, aside = ?19 WHERE org = ?1 AND id = ?2",
     )?
     .execute(params![
         job.org.as_str(),
@@ -126,6 +159,10 @@ fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<us
         job.head.n,
         job.head.hash.0,
         job.head.at.0,
+        phase::slot(&job.status),
+        job.dedupe,
+        job.failures,
+        Aside::stored(job.aside.as_deref()),
     ])
 }
 
@@ -145,29 +182,32 @@ fn end_job(conn: &Connection, job: &Job, ending: &Ending) -> rusqlite::Result<us
         Status::Ended { at, .. } => Some(at.0),
         _ => None,
     };
-    let (result, failure) = match ending {
-        Ending::Result(json) => (Some(json), None),
-        Ending::Error(failure) => (None, Some(failure)),
-    };
-    conn.prepare_cached(
-        "UPDATE job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, attempts = ?8, \
-         token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13 WHERE org = ?1 AND id = ?2",
-    )?
-    .execute(params![
-        job.org.as_str(),
-        job.id.0.as_bytes(),
-        job.status.state().as_str(),
-        at,
-        result.map(Json::as_str),
-        failure.map(|f| &f.code),
-        failure.map(|f| &f.message),
-        job.attempts,
-        job.token,
-        job.started_at.map(|at| at.0),
-        job.head.n,
-        job.head.hash.0,
-        job.head.at.0,
-    ])
+    let (result, code, message) = ending_columns(ending);
+    let done = conn
+        .prepare_cached(
+            "UPDATE job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, attempts = ?8, \
+             token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, aside = ?15 \
+             WHERE org = ?1 AND id = ?2",
+        )?
+        .execute(params![
+            job.org.as_str(),
+            job.id.0.as_bytes(),
+            job.status.state().as_str(),
+            at,
+            result,
+            code,
+            message,
+            job.attempts,
+            job.token,
+            job.started_at.map(|at| at.0),
+            job.head.n,
+            job.head.hash.0,
+            job.head.at.0,
+            job.failures,
+            Aside::stored(job.aside.as_deref()),
+        ])?;
+    write_queue::ended(conn, job, ending)?;
+    Ok(done)
 }
 
 fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Result<()> {
@@ -265,11 +305,26 @@ fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Resul
     Ok(())
 }
 
-/// Removes idempotency records that no longer speak.
-pub(super) fn purge(conn: &Connection, limit: usize, now: Micros) -> rusqlite::Result<usize> {
-    conn.prepare_cached(
-        "DELETE FROM once WHERE (org, scope, key) IN (
-             SELECT org, scope, key FROM once WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
-    )?
-    .execute((now.0, row_limit(limit)))
+/// Removes rows that no longer speak.
+pub(super) fn purge(conn: &Connection, what: Purge, limit: usize, now: Micros) -> rusqlite::Result<usize> {
+    match what {
+        Purge::Onces => conn
+            .prepare_cached(
+                "DELETE FROM once WHERE (org, scope, key) IN (
+                 SELECT org, scope, key FROM once WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+            )?
+            .execute((now.0, row_limit(limit))),
+        Purge::Messages => conn
+            .prepare_cached(
+                "DELETE FROM message WHERE (org, id) IN (
+                 SELECT org, id FROM message WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+            )?
+            .execute((now.0, row_limit(limit))),
+        Purge::Lanes => conn
+            .prepare_cached(
+                "DELETE FROM lane WHERE (org, key) IN (
+                 SELECT org, key FROM lane WHERE running = 0 AND waiting = 0 LIMIT ?1)",
+            )?
+            .execute([row_limit(limit)]),
+    }
 }

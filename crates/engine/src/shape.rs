@@ -1,0 +1,56 @@
+//! JSON Schema as a shape: compiled once, checked where decisions are made.
+
+use baton_core::definition::Shape;
+use baton_core::limits::cut;
+use serde_json::Value;
+
+/// Longest description of a misfit.
+const DETAIL_CHARS: usize = 300;
+
+pub(crate) struct JsonShape(Result<jsonschema::Validator, String>);
+
+impl JsonShape {
+    /// A schema that cannot be used lets nothing pass, and says why. References to other places
+    /// are not followed.
+    pub fn new(schema: &Value) -> Self {
+        Self(jsonschema::options().offline().build(schema).map_err(|e| e.to_string()))
+    }
+}
+
+impl Shape for JsonShape {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        let validator = self.0.as_ref().map_err(|why| format!("its schema cannot be used: {why}"))?;
+        let Err(misfit) = validator.validate(value) else { return Ok(()) };
+        let path = misfit.instance_path().to_string();
+        let place = if path.is_empty() { "/".to_owned() } else { path };
+        // Values may be secrets: only the place and the rule are said.
+        Err(cut(&format!("at {place}: {}", misfit.masked()), DETAIL_CHARS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_misfit_is_named_by_its_place_without_its_value() {
+        let shape = JsonShape::new(&json!({
+            "type": "object",
+            "required": ["n"],
+            "properties": { "n": { "type": "integer" }, "secret": { "type": "null" } },
+        }));
+        assert_eq!(shape.check(&json!({ "n": 1 })), Ok(()));
+        let no = shape.check(&json!({ "n": 1, "secret": "hunter2" })).unwrap_err();
+        assert!(no.contains("/secret") && !no.contains("hunter2"), "{no}");
+        assert!(shape.check(&json!({})).unwrap_err().starts_with("at /: "));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_lets_nothing_pass() {
+        for schema in [json!({ "type": "moon" }), json!({ "$ref": "https://example.com/schema.json" })] {
+            let no = JsonShape::new(&schema).check(&json!({})).unwrap_err();
+            assert!(no.contains("its schema cannot be used"), "{no}");
+        }
+    }
+}

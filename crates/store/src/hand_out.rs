@@ -1,0 +1,89 @@
+//! Handing out jobs: what the database found becomes lanes for [`schedule::pick`], and what that
+//! picks is claimed. The databases find, the core chooses; here the two meet.
+
+use crate::group::{Ask, Claimed, Env, Leased};
+use baton_core::canon::Json;
+use baton_core::command::Actor;
+use baton_core::job::Job;
+use baton_core::job::claim::claim;
+use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Place};
+use baton_core::{Micros, World};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Lanes that one claim walks over to find some that have something to give.
+pub(crate) const LOOK_MAX: usize = 1_000;
+/// Background lanes looked at beyond those that are needed, for jobs that have waited too long.
+pub(crate) const PROBE: usize = 4;
+
+/// A due job that the database found for an ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub place: Place,
+    pub job: Job,
+    pub payload: Json,
+}
+
+/// What the database found for an ask.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Heads of lanes that may give something, by lane.
+    pub lanes: BTreeMap<LaneId, Vec<Candidate>>,
+    pub looked: Looked,
+    /// Not all lanes were looked at, or some were in other hands.
+    pub more: bool,
+    pub next_due: Option<Micros>,
+    /// Scheduled jobs joined the ready ones, which is worth a commit of its own.
+    pub promoted: bool,
+}
+
+impl Found {
+    pub fn candidates(&self) -> usize {
+        self.lanes.values().map(Vec::len).sum()
+    }
+}
+
+pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claimed {
+    let actor = Actor::Worker(ask.worker.clone());
+    let rules = &env.defs.rules;
+    let (more, next_due) = (found.more, found.next_due);
+    let lanes: Vec<Lane<Candidate>> = found.lanes.into_iter().map(|(id, heads)| lane(id, heads, world, env)).collect();
+    let mut turns = ask.turns.clone();
+    let mut leased = Vec::new();
+    for picked in schedule::pick(lanes.clone(), &mut turns, ask.slots, env.now, rules) {
+        let (org, key) = &picked.lane;
+        let Candidate { job, payload, .. } = picked.item;
+        let Some(job) = world.job(org, job.id) else { continue };
+        if let Some((job, changes)) = claim(job, &payload, &ask.worker, env.defs, env.now) {
+            world.apply(org, &actor, env.now, changes);
+            world.set_burst(org, key, picked.burst);
+            leased.push(Leased { job, payload, at: env.now });
+        }
+    }
+    turns.move_on(&ask.turns, &lanes, found.looked, env.now, rules);
+    let more = more && leased.len() < ask.slots;
+    Claimed { leased, next_due, now: env.now, turns, more }
+}
+
+/// A lane as it stands now: a command of this group may have touched it or its jobs.
+fn lane(id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Candidate> {
+    let (org, key) = &id;
+    let mut queues: [Vec<Head<Candidate>>; 2] = [Vec::new(), Vec::new()];
+    for candidate in heads {
+        let job = candidate.job.clone().ready_at(env.now);
+        world.load_job(org, job.id, Some(job));
+        let Some(job) = world.job(org, candidate.job.id) else { continue };
+        if !job.claimable(env.now) || env.defs.pinned(&job.kind).is_none() {
+            continue;
+        }
+        let brings_slot = job.status.holds_slot();
+        let head = Head { place: candidate.place, since: job.since, brings_slot, item: candidate };
+        queues[usize::from(Class::of(head.place.priority) == Class::Background)].push(head);
+    }
+    let [interactive, background] = queues.map(|mut queue| {
+        queue.sort_by_key(|head| head.place);
+        VecDeque::from(queue)
+    });
+    let row = world.lane(org, key);
+    let (free, burst) = (row.and_then(|row| row.free()), row.map(|row| row.burst));
+    Lane { free, burst, interactive, background, id }
+}

@@ -1,0 +1,179 @@
+//! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
+//!
+//! Lanes and jobs in other hands are skipped, never waited for: whoever waits here may hold locks.
+
+use super::link::Link;
+use super::rows::{self, Result, get, parsed};
+use super::statements::LIVE;
+use crate::group::Ask;
+use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE};
+use crate::records::row_limit;
+use baton_core::World;
+use baton_core::canon::Json;
+use baton_core::lane;
+use baton_core::schedule::{Class, LaneId, Place};
+use futures_util::join;
+use tokio_postgres::{Error, Row};
+use uuid::Uuid;
+
+/// What lanes could give, once it is known which. `room` says how many jobs that need a slot.
+fn heads_sql(lanes: &str, room: &str) -> String {
+    format!(
+        "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.burst, h.* FROM lanes w \
+         LEFT JOIN LATERAL (SELECT max, running, waiting, burst FROM lane x WHERE w.open AND x.org = w.org \
+         AND x.key = w.lane OFFSET 0 FOR UPDATE SKIP LOCKED) k ON true \
+         LEFT JOIN LATERAL (SELECT l.*, p.payload FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
+         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE w.open AND v.class >= $2::int AND (k.running IS NOT NULL OR NOT w.has_row) \
+         AND l.phase = 1 AND l.class = v.class AND l.org = w.org AND l.lane = w.lane AND l.slot = v.slot \
+         AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord \
+         LIMIT CASE WHEN v.slot = 0 OR k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) l \
+         CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true \
+         ORDER BY w.looked"
+    )
+}
+
+/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 the lane to start after, $6 lanes wanted.
+pub(super) fn walk_sql() -> String {
+    let lanes = format!(
+        "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
+         SELECT $4::text COLLATE \"C\", $5::text COLLATE \"C\", $4::text = '', 0, 0, false, false UNION ALL \
+         SELECT n.org, n.lane, n.wrapped, w.looked + 1, w.gave + o.open::int, o.open, o.has_row FROM walk w \
+         CROSS JOIN LATERAL (SELECT * FROM ( \
+             (SELECT l.org, l.lane, w.wrapped FROM live l WHERE l.phase = 1 AND l.class = $2::int \
+              AND (l.org, l.lane) > (w.org, w.lane) ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
+             (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
+              ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
+         CROSS JOIN LATERAL (SELECT c.has_row, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' \
+             AND d.key = n.lane AND d.flag) AND (NOT c.full OR EXISTS (SELECT 1 FROM live s WHERE s.phase = 1 \
+             AND s.class = $2::int AND s.org = n.org AND s.lane = n.lane AND s.slot = 0)) AS open FROM ( \
+             SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
+             WHERE x.org = n.org AND x.key = n.lane) c) o \
+         WHERE w.looked < {LOOK_MAX} AND w.gave < $6::int AND NOT (n.wrapped AND $4::text <> '' AND (n.org, n.lane) > \
+         ($4::text COLLATE \"C\", $5::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
+    );
+    heads_sql(&lanes, "greatest(k.max - k.running, 0)")
+}
+
+/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 jobs.
+pub(super) fn moving_sql() -> String {
+    let lanes = "WITH lanes AS (SELECT DISTINCT l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
+         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, l.kept AS has_row \
+         FROM unnest($4::text[], $5::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+         (SELECT y.org, y.lane, y.kept FROM live y WHERE y.org = k.org AND y.id = k.id OFFSET 0) l)";
+    heads_sql(lanes, "k.max")
+}
+
+/// What an ask sends, in a shape that lives as long as the sending.
+pub(super) struct Asking {
+    kinds: Vec<String>,
+    want: i64,
+    from: [(String, String); 2],
+    enough: [i32; 2],
+}
+
+impl Asking {
+    /// Those before this ask in its group may take the best, so `want` may be more than it asks for.
+    pub fn new(ask: &Ask, want: usize) -> Self {
+        let from = |class| match ask.turns.last(class) {
+            Some((org, lane)) => (org.to_string(), lane.to_string()),
+            None => (String::new(), String::new()),
+        };
+        let lanes = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        Self {
+            kinds: ask.kinds.iter().map(ToString::to_string).collect(),
+            want: row_limit(want),
+            from: [from(Class::Interactive), from(Class::Background)],
+            enough: [lanes(want), lanes(want.saturating_add(PROBE))],
+        }
+    }
+
+    /// All three questions at once. `jobs` are those that the group's commands move.
+    pub async fn send(&self, link: &Link, jobs: &(Vec<&str>, Vec<Uuid>)) -> std::result::Result<[Vec<Row>; 3], Error> {
+        let moving = async {
+            if jobs.0.is_empty() {
+                return Ok(Vec::new());
+            }
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+                [&self.kinds, &INTERACTIVE, &self.want, &jobs.0, &jobs.1];
+            link.client.query(&link.statements.moving, &params).await
+        };
+        let (moving, interactive, background) = join!(moving, self.walk(link, 0), self.walk(link, 1));
+        Ok([moving?, interactive?, background?])
+    }
+
+    async fn walk(&self, link: &Link, class: usize) -> std::result::Result<Vec<Row>, Error> {
+        let (org, lane) = &self.from[class];
+        let number = if class == 0 { INTERACTIVE } else { BACKGROUND };
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+            [&self.kinds, &number, &self.want, org, lane, &self.enough[class]];
+        link.client.query(&link.statements.walk, &params).await
+    }
+}
+
+const INTERACTIVE: i32 = 0;
+const BACKGROUND: i32 = 1;
+
+/// Puts the answers together. Lanes that could be locked become part of the world.
+pub(super) fn found(world: &mut World, asking: &Asking, answers: [Vec<Row>; 3]) -> Result<Found> {
+    let mut found = Found::default();
+    let [moving, interactive, background] = answers;
+    take(world, &mut found, &moving, None)?;
+    found.looked.interactive = take(world, &mut found, &interactive, Some(asking.enough[0]))?;
+    found.looked.background = take(world, &mut found, &background, Some(asking.enough[1]))?;
+    Ok(found)
+}
+
+/// The last lane that was looked at.
+fn take(world: &mut World, found: &mut Found, answer: &[Row], enough: Option<i32>) -> Result<Option<LaneId>> {
+    let (mut last, mut looked, mut gave) = (None, 0, 0);
+    for row in answer {
+        let id: LaneId = (parsed(row, 0)?, parsed(row, 1)?);
+        let open: bool = get(row, 3)?;
+        let has_row: bool = get(row, 4)?;
+        let n: i32 = get(row, 2)?;
+        if last.as_ref() != Some(&id) {
+            gave += i32::from(open);
+        }
+        looked = looked.max(n);
+        last = Some(id.clone());
+        let locked = get::<Option<i32>>(row, 6)?.is_some();
+        if !open {
+            continue;
+        }
+        if has_row && !locked {
+            found.more = true;
+            continue;
+        }
+        let lane_row = if locked { Some(lane_row(row, 5)?) } else { None };
+        world.load_lane(&id.0, &id.1, lane_row);
+        let heads = found.lanes.entry(id).or_default();
+        if get::<Option<&str>>(row, HEAD)?.is_some() {
+            let candidate = candidate(row)?;
+            if !heads.iter().any(|head| head.job.id == candidate.job.id) {
+                heads.push(candidate);
+            }
+        }
+    }
+    if let Some(enough) = enough {
+        found.more |= gave >= enough || row_limit(LOOK_MAX) <= i64::from(looked);
+    }
+    Ok(last)
+}
+
+/// Where a job's columns begin.
+const HEAD: usize = 9;
+
+pub(super) fn lane_row(row: &Row, from: usize) -> Result<lane::Row> {
+    Ok(lane::Row {
+        max: rows::maybe_count(row, from)?,
+        running: rows::count(row, from + 1)?,
+        waiting: rows::count(row, from + 2)?,
+        burst: rows::count(row, from + 3)?,
+    })
+}
+
+fn candidate(row: &Row) -> Result<Candidate> {
+    let job = rows::live_job_from(row, HEAD)?;
+    let place = Place { priority: job.priority, order: get(row, HEAD + rows::LIVE_ORD)? };
+    Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, HEAD + super::statements::LIVE_LEN)?) })
+}

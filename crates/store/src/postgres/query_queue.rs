@@ -1,0 +1,206 @@
+//! Questions about the queue that change nothing.
+
+use super::Db;
+use super::query::records_sql;
+use super::rows::{self, get, parsed};
+use crate::error::StoreError;
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, row_limit};
+use baton_core::canon::Json;
+use baton_core::doc::{self, Doc};
+use baton_core::id::DocId;
+use baton_core::job::prune::{Candidate, Stub};
+use baton_core::lane::LaneKey;
+use baton_core::limits::{PRUNE_EVENTS, PRUNE_JOBS};
+use baton_core::{JobId, OrgId, ProjectId, sink};
+use std::collections::BTreeMap;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// Rows of a list looked at at once.
+const SCAN_STEP: i64 = 500;
+/// Whole records fetched at once: each may hold half a megabyte.
+const WHOLE_STEP: usize = 16;
+
+/// Lanes with a row, and those that are paused.
+const LANES: &str = "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, false) FROM ( \
+    SELECT key FROM lane WHERE org = $1 UNION SELECT key FROM doc WHERE org = $1 AND class = 'lane' AND flag) k \
+    LEFT JOIN lane l ON l.org = $1 AND l.key = k.key LEFT JOIN doc d ON d.org = $1 AND d.class = 'lane' AND d.key = k.key";
+
+impl Db {
+    pub(crate) async fn dead_letters(&self, ask: DeadLetters) -> Result<Page<JobRecord, JobId>, StoreError> {
+        let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
+        let sql = "SELECT id, type FROM dead_letter WHERE org = $1 AND ($2::text IS NULL OR project = $2) \
+                   AND id < $3 ORDER BY id DESC LIMIT $4";
+        loop {
+            let before = filling.last.map_or(Uuid::max(), |id| id.0);
+            let project = ask.project.as_ref().map(ProjectId::as_str);
+            let found = self.ask(sql, &[&ask.org.as_str(), &project, &before, &SCAN_STEP]).await?;
+            for chunk in found.chunks(WHOLE_STEP) {
+                let mut records = self.failed(&ask, chunk).await?;
+                for row in chunk {
+                    let id = JobId(get(row, 0)?);
+                    if filling.is_full() || !filling.take(id, records.remove(&id)) {
+                        return Ok(filling.cut());
+                    }
+                }
+            }
+            if row_limit(found.len()) < SCAN_STEP {
+                return Ok(filling.whole());
+            }
+        }
+    }
+
+    async fn failed(&self, ask: &DeadLetters, rows: &[Row]) -> Result<BTreeMap<JobId, JobRecord>, StoreError> {
+        let mut ids: Vec<Uuid> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let kind: &str = get(row, 1)?;
+            if ask.kind.as_ref().is_none_or(|wanted| wanted.as_str() == kind) {
+                ids.push(get(row, 0)?);
+            }
+        }
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.ask(&records_sql("WHERE j.org = $1 AND j.id = ANY($2)"), &[&ask.org.as_str(), &ids]).await?;
+        let records = found.iter().map(rows::record).collect::<Result<Vec<_>, _>>()?;
+        Ok(records.into_iter().map(|record| (record.job.id, record)).collect())
+    }
+
+    pub(crate) async fn lanes(
+        &self,
+        org: &OrgId,
+        after: Option<LaneKey>,
+        limit: usize,
+    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        let after = after.as_ref().map_or("", LaneKey::as_str);
+        let sql = format!("{LANES} WHERE k.key > $2 ORDER BY k.key LIMIT $3");
+        let found = self.ask(&sql, &[&org.as_str(), &after, &row_limit(limit + 1)]).await?;
+        let mut items = found.iter().map(lane).collect::<Result<Vec<_>, _>>()?;
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = if more { items.last().map(|lane| lane.key.clone()) } else { None };
+        Ok(Page { items, next })
+    }
+
+    pub(crate) async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
+        let found = self.ask(&format!("{LANES} WHERE k.key = $2"), &[&org.as_str(), &key.as_str()]).await?;
+        found.first().map(lane).transpose()
+    }
+
+    pub(crate) async fn doc(&self, org: &OrgId, key: &doc::Key) -> Result<Option<Doc>, StoreError> {
+        let sql = format!("SELECT {} FROM doc WHERE org = $1 AND class = $2 AND key = $3", rows::DOC);
+        let found = self.ask(&sql, &[&org.as_str(), &key.class.as_str(), &key.key]).await?;
+        found.first().map(|row| rows::doc(row, 0)).transpose()
+    }
+
+    pub(crate) async fn doc_key(&self, org: &OrgId, id: DocId) -> Result<Option<doc::Key>, StoreError> {
+        let found = self.ask("SELECT class, key FROM doc WHERE org = $1 AND id = $2", &[&org.as_str(), &id.0]).await?;
+        found.first().map(doc_key).transpose()
+    }
+
+    pub(crate) async fn docs(
+        &self,
+        org: &OrgId,
+        class: doc::Class,
+        prefix: &str,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+        let sql = format!(
+            "SELECT class, key, {} FROM doc WHERE org = $1 AND class = $2 AND key > $3 AND key >= $4 \
+             AND starts_with(key, $4) ORDER BY key LIMIT $5",
+            rows::DOC
+        );
+        let after = after.unwrap_or_default();
+        let found = self.ask(&sql, &[&org.as_str(), &class.as_str(), &after, &prefix, &row_limit(limit + 1)]).await?;
+        let mut items = (found.iter())
+            .map(|row| Ok((doc_key(row)?, rows::doc(row, 2)?)))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
+        Ok(Page { items, next })
+    }
+
+    pub(crate) async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
+        let sql = "SELECT value FROM sink WHERE org = $1 AND space = $2 AND key = $3";
+        let found = self.ask(sql, &[&org.as_str(), &key.space, &key.key]).await?;
+        found.first().map(|row| get::<&str>(row, 0).map(Json::stored)).transpose()
+    }
+
+    pub(crate) async fn prunable(
+        &self,
+        after: Option<(OrgId, ProjectId)>,
+        keep: u32,
+    ) -> Result<Option<Prunable>, StoreError> {
+        let mut at = after.map_or((String::new(), String::new()), |(o, p)| (o.to_string(), p.to_string()));
+        loop {
+            let sql = "SELECT org, project FROM job WHERE (org, project) > ($1, $2) ORDER BY org, project LIMIT 1";
+            let found = self.ask(sql, &[&at.0, &at.1]).await?;
+            let Some(row) = found.first() else { return Ok(None) };
+            let (org, project): (OrgId, ProjectId) = (parsed(row, 0)?, parsed(row, 1)?);
+            let jobs = self.prunable_of(&org, &project, keep).await?;
+            if !jobs.is_empty() {
+                return Ok(Some(Prunable { org, project, jobs }));
+            }
+            at = (org.to_string(), project.to_string());
+        }
+    }
+
+    /// The oldest ended jobs of a project beyond those that are kept. What has not ended is not
+    /// counted.
+    async fn prunable_of(&self, org: &OrgId, project: &ProjectId, keep: u32) -> Result<Vec<Candidate>, StoreError> {
+        let (org, project, keep) = (org.as_str(), project.as_str(), i64::from(keep));
+        // Most projects have few jobs: the index alone says so.
+        let many = "SELECT 1 FROM job WHERE org = $1 AND project = $2 LIMIT 1 OFFSET $3";
+        if self.ask(many, &[&org, &project, &keep]).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT id FROM job WHERE org = $1 AND project = $2 AND state IS NOT NULL \
+                   ORDER BY id DESC LIMIT 1 OFFSET $3";
+        let found = self.ask(sql, &[&org, &project, &keep]).await?;
+        let Some(newest) = found.first().map(|row| get::<Uuid>(row, 0)).transpose()? else { return Ok(Vec::new()) };
+        let sql = "SELECT e.subject, e.pos, e.hash, (SELECT max(to_pos) FROM seal s WHERE s.org = $1) FROM ( \
+                   SELECT id FROM job WHERE org = $1 AND project = $2 AND id <= $3 AND state IS NOT NULL \
+                   ORDER BY id LIMIT $4) j CROSS JOIN LATERAL (SELECT subject, n, pos, hash FROM event x \
+                   WHERE x.org = $1 AND x.subject = j.id OFFSET 0) e ORDER BY e.subject, e.n";
+        let found = self.ask(sql, &[&org, &project, &newest, &row_limit(PRUNE_JOBS)]).await?;
+        let mut jobs: Vec<Candidate> = Vec::new();
+        let mut unsealed = Vec::new();
+        for row in &found {
+            let id = JobId(get(row, 0)?);
+            let stub = Stub { pos: get(row, 1)?, hash: rows::digest(row, 2)?.0 };
+            if get::<Option<i64>>(row, 3)?.is_none_or(|sealed| stub.pos > sealed) {
+                unsealed.push(id);
+            }
+            match jobs.last_mut() {
+                Some(last) if last.job == id => last.events.push(stub),
+                _ => jobs.push(Candidate { job: id, events: vec![stub] }),
+            }
+        }
+        jobs.retain(|candidate| !unsealed.contains(&candidate.job));
+        let mut total = 0;
+        let fits = jobs.iter().take_while(|candidate| {
+            total += candidate.events.len();
+            total <= PRUNE_EVENTS
+        });
+        let fits = fits.count().max(1);
+        jobs.truncate(fits);
+        Ok(jobs)
+    }
+}
+
+fn lane(row: &Row) -> Result<LaneRecord, StoreError> {
+    Ok(LaneRecord {
+        key: parsed(row, 0)?,
+        max: rows::maybe_count(row, 1)?,
+        running: rows::count(row, 2)?,
+        waiting: rows::count(row, 3)?,
+        paused: get(row, 4)?,
+    })
+}
+
+fn doc_key(row: &Row) -> Result<doc::Key, StoreError> {
+    let class = doc::Class::parse(get(row, 0)?).ok_or_else(|| rows::garbled("not a class of documents"))?;
+    Ok(doc::Key { class, key: get(row, 1)? })
+}

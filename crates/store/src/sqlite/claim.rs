@@ -1,0 +1,166 @@
+//! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
+
+use super::load;
+use super::rows::{self, garbled, live_job};
+use crate::group::Ask;
+use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE};
+use crate::phase;
+use crate::records::row_limit;
+use baton_core::canon::Json;
+use baton_core::lane::LaneKey;
+use baton_core::schedule::{Class, LaneId, Place};
+use baton_core::{Micros, OrgId, World, doc};
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeSet;
+
+/// Ready rows of one lane that a claim looks at, should it be able to run few of them.
+const SCAN_MAX: i64 = 10_000;
+/// Scheduled rows that one claim makes ready.
+const PROMOTE_MAX: i64 = 1_000;
+
+/// One look for one ask.
+struct Look<'a> {
+    conn: &'a Connection,
+    world: &'a mut World,
+    ask: &'a Ask,
+    /// Those before this ask in its group may take the best.
+    want: usize,
+    /// Lanes that commands of this group move jobs in: they may be free when it is decided.
+    moving: &'a BTreeSet<LaneId>,
+    found: Found,
+}
+
+pub(super) fn find(
+    conn: &Connection,
+    world: &mut World,
+    (ask, want): &(Ask, usize),
+    moving: &BTreeSet<LaneId>,
+    now: Micros,
+) -> rusqlite::Result<Found> {
+    let promoted = conn
+        .prepare_cached(
+            "UPDATE live SET phase = ?1 WHERE (org, id) IN (
+             SELECT org, id FROM live INDEXED BY live_scheduled
+             WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)",
+        )?
+        .execute((phase::READY, now.0, PROMOTE_MAX))?;
+    let found = Found { promoted: promoted > 0, ..Found::default() };
+    let mut look = Look { conn, world, ask, want: *want, moving, found };
+    look.found.looked.interactive = look.walk(Class::Interactive)?;
+    look.found.looked.background = look.walk(Class::Background)?;
+    let mut found = look.found;
+    if found.candidates() < *want {
+        found.next_due = conn
+            .prepare_cached("SELECT min(due_at) FROM live INDEXED BY live_scheduled WHERE phase = 2")?
+            .query_row([], |row| rows::maybe_micros(row, 0))?;
+    }
+    Ok(found)
+}
+
+impl Look<'_> {
+    /// Once round the ring of lanes that have ready jobs of a class, or until enough was found. The
+    /// last lane looked at.
+    fn walk(&mut self, class: Class) -> rusqlite::Result<Option<LaneId>> {
+        let start = self.ask.turns.last(class).cloned();
+        let enough = match class {
+            Class::Interactive => self.want,
+            Class::Background => self.want + PROBE,
+        };
+        let (mut at, mut wrapped, mut gave, mut looked) = (start.clone(), start.is_none(), 0, None);
+        for _ in 0..LOOK_MAX {
+            if gave >= enough {
+                self.found.more = true;
+                return Ok(looked);
+            }
+            let next = self.next_lane(class, at.as_ref())?;
+            let Some(lane) = next.filter(|lane| !wrapped || start.is_none() || Some(lane) <= start.as_ref()) else {
+                if wrapped {
+                    return Ok(looked);
+                }
+                (wrapped, at) = (true, None);
+                continue;
+            };
+            gave += usize::from(self.open(&lane, class)?);
+            looked = Some(lane.clone());
+            at = Some(lane);
+        }
+        self.found.more = true;
+        Ok(looked)
+    }
+
+    fn next_lane(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
+        let (org, lane) = after.map_or(("", ""), |(org, lane)| (org.as_str(), lane.as_str()));
+        self.conn
+            .prepare_cached(
+                "SELECT org, lane FROM live INDEXED BY live_ready
+                 WHERE phase = 1 AND class = ?1 AND (org, lane) > (?2, ?3) ORDER BY org, lane LIMIT 1",
+            )?
+            .query_row((class.number(), org, lane), |row| Ok((rows::parsed(row, 0)?, rows::parsed(row, 1)?)))
+            .optional()
+    }
+
+    /// Shows what a lane could give of a class; whether it could.
+    fn open(&mut self, id: &LaneId, class: Class) -> rusqlite::Result<bool> {
+        let (org, lane) = id;
+        let paused = doc::Key { class: doc::Class::Lane, key: lane.as_str().to_owned() };
+        if load::flagged(self.conn, org, &paused)? {
+            return Ok(false);
+        }
+        self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+        let moving = self.moving.contains(id);
+        let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
+        let room = free.map_or(self.want, |free| self.want.min(free as usize));
+        let known = self.found.lanes.contains_key(id);
+        let mut heads = Vec::new();
+        self.heads(org, lane, class, 0, self.want, &mut heads)?;
+        self.heads(org, lane, class, 1, room, &mut heads)?;
+        let gives = !heads.is_empty();
+        if gives && class == Class::Interactive {
+            // In case it has been giving interactive jobs for too long.
+            self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
+            self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
+        }
+        if gives && !(known && class == Class::Background) {
+            self.found.lanes.insert(id.clone(), heads);
+        }
+        Ok(gives)
+    }
+
+    fn heads(
+        &self,
+        org: &OrgId,
+        lane: &LaneKey,
+        class: Class,
+        slot: i16,
+        most: usize,
+        heads: &mut Vec<Candidate>,
+    ) -> rusqlite::Result<()> {
+        if most == 0 {
+            return Ok(());
+        }
+        let mut ready = self.conn.prepare_cached(&format!(
+            "SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2
+             AND l.lane = ?3 AND l.slot = ?4 ORDER BY l.priority, l.ord LIMIT ?5",
+            rows::LIVE
+        ))?;
+        let mut payload = self.conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
+        let params = (class.number(), org.as_str(), lane.as_str(), slot, SCAN_MAX.max(row_limit(most)));
+        let mut scan = ready.query(params)?;
+        let before = heads.len();
+        while heads.len() - before < most
+            && let Some(row) = scan.next()?
+        {
+            let job = live_job(row)?;
+            if !self.ask.kinds.contains(&job.kind) {
+                continue;
+            }
+            let order = row.get(rows::LIVE_ORD)?;
+            let text: Option<String> =
+                payload.query_row((job.org.as_str(), job.id.0.as_bytes()), |row| row.get(0)).optional()?;
+            let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
+            let place = Place { priority: job.priority, order };
+            heads.push(Candidate { place, job, payload: Json::stored(text) });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Questions about the queue that change nothing.
+
+use super::query::records_sql;
+use super::{Db, load, rows, store_error};
+use crate::error::StoreError;
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, row_limit};
+use baton_core::canon::Json;
+use baton_core::doc::{self, Doc};
+use baton_core::id::DocId;
+use baton_core::job::prune::{Candidate, Stub};
+use baton_core::lane::LaneKey;
+use baton_core::limits::{PRUNE_EVENTS, PRUNE_JOBS};
+use baton_core::{JobId, OrgId, ProjectId, sink};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+
+impl Db {
+    pub(crate) async fn dead_letters(&self, ask: DeadLetters) -> Result<Page<JobRecord, JobId>, StoreError> {
+        self.read(move |conn| dead_letters(conn, &ask).map_err(store_error)).await
+    }
+
+    pub(crate) async fn lanes(
+        &self,
+        org: &OrgId,
+        after: Option<LaneKey>,
+        limit: usize,
+    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            let after = after.as_ref().map_or("", LaneKey::as_str);
+            let sql = format!("{LANES} WHERE k.key > ?2 ORDER BY k.key LIMIT ?3");
+            let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = all.query_map((org.as_str(), after, row_limit(limit + 1)), lane);
+            let mut items: Vec<_> = found.and_then(Iterator::collect).map_err(store_error)?;
+            let more = items.len() > limit;
+            items.truncate(limit);
+            let next = if more { items.last().map(|lane| lane.key.clone()) } else { None };
+            Ok(Page { items, next })
+        })
+        .await
+    }
+
+    pub(crate) async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
+        let (org, key) = (org.clone(), key.clone());
+        self.read(move |conn| {
+            conn.prepare_cached(&format!("{LANES} WHERE k.key = ?2"))
+                .and_then(|mut one| one.query_row((org.as_str(), key.as_str()), lane).optional())
+                .map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn doc(&self, org: &OrgId, key: &doc::Key) -> Result<Option<Doc>, StoreError> {
+        let (org, key) = (org.clone(), key.clone());
+        self.read(move |conn| load::doc(conn, &org, &key).map_err(store_error)).await
+    }
+
+    pub(crate) async fn doc_key(&self, org: &OrgId, id: DocId) -> Result<Option<doc::Key>, StoreError> {
+        let org = org.clone();
+        self.read(move |conn| {
+            conn.prepare_cached("SELECT class, key FROM doc WHERE org = ?1 AND id = ?2")
+                .and_then(|mut one| one.query_row((org.as_str(), id.0.as_bytes()), doc_key).optional())
+                .map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn docs(
+        &self,
+        org: &OrgId,
+        class: doc::Class,
+        prefix: &str,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+        let (org, prefix) = (org.clone(), prefix.to_owned());
+        self.read(move |conn| {
+            let sql = format!(
+                "SELECT class, key, {} FROM doc WHERE org = ?1 AND class = ?2 AND key > ?3 AND key >= ?4 \
+                 AND substr(key, 1, length(?4)) = ?4 ORDER BY key LIMIT ?5",
+                rows::DOC
+            );
+            let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
+            let by = (org.as_str(), class.as_str(), after.unwrap_or_default(), prefix, row_limit(limit + 1));
+            let found = all.query_map(by, |row| Ok((doc_key(row)?, rows::doc(row, 2)?)));
+            let mut items: Vec<_> = found.and_then(Iterator::collect).map_err(store_error)?;
+            let more = items.len() > limit;
+            items.truncate(limit);
+            let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
+            Ok(Page { items, next })
+        })
+        .await
+    }
+
+    pub(crate) async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
+        let (org, key) = (org.clone(), key.clone());
+        self.read(move |conn| {
+            conn.prepare_cached("SELECT value FROM sink WHERE org = ?1 AND space = ?2 AND key = ?3")
+                .and_then(|mut one| {
+                    one.query_row((org.as_str(), &key.space, &key.key), |row| row.get::<_, String>(0)).optional()
+                })
+                .map(|value| value.map(Json::stored))
+                .map_err(store_error)
+        })
+        .await
+    }
+
+    pub(crate) async fn prunable(
+        &self,
+        after: Option<(OrgId, ProjectId)>,
+        keep: u32,
+    ) -> Result<Option<Prunable>, StoreError> {
+        self.read(move |conn| prunable(conn, after, keep).map_err(store_error)).await
+    }
+}
+
+/// Lanes with a row, and those that are paused.
+const LANES: &str = "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, 0) FROM (
+    SELECT key FROM lane WHERE org = ?1 UNION SELECT key FROM doc WHERE org = ?1 AND class = 'lane' AND flag) k
+    LEFT JOIN lane l ON l.org = ?1 AND l.key = k.key
+    LEFT JOIN doc d ON d.org = ?1 AND d.class = 'lane' AND d.key = k.key";
+
+fn lane(row: &rusqlite::Row<'_>) -> rusqlite::Result<LaneRecord> {
+    Ok(LaneRecord {
+        key: rows::parsed(row, 0)?,
+        max: row.get(1)?,
+        running: row.get(2)?,
+        waiting: row.get(3)?,
+        paused: row.get(4)?,
+    })
+}
+
+fn doc_key(row: &rusqlite::Row<'_>) -> rusqlite::Result<doc::Key> {
+    let class = doc::Class::parse(row.get_ref(0)?.as_str()?);
+    Ok(doc::Key { class: class.ok_or_else(|| rows::garbled(0, "not a class of documents"))?, key: row.get(1)? })
+}
+
+fn dead_letters(conn: &Connection, ask: &DeadLetters) -> rusqlite::Result<Page<JobRecord, JobId>> {
+    let mut sql = "SELECT id, type FROM dead_letter WHERE org = ?1".to_owned();
+    let mut values = vec![Value::from(ask.org.as_str().to_owned())];
+    if let Some(project) = &ask.project {
+        values.push(project.as_str().to_owned().into());
+        sql.push_str(&format!(" AND project = ?{}", values.len()));
+    }
+    if let Some(before) = ask.before {
+        values.push(before.0.as_bytes().to_vec().into());
+        sql.push_str(&format!(" AND id < ?{}", values.len()));
+    }
+    sql.push_str(" ORDER BY id DESC");
+    let mut all = conn.prepare_cached(&sql)?;
+    let mut whole = conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))?;
+    let mut found = all.query(params_from_iter(values))?;
+    let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
+    while let Some(row) = found.next()? {
+        if filling.is_full() {
+            return Ok(filling.cut());
+        }
+        let id = JobId(rows::uuid(row, 0)?);
+        let kind = row.get_ref(1)?.as_str()?;
+        let record = match &ask.kind {
+            Some(wanted) if wanted.as_str() != kind => None,
+            _ => whole.query_row((ask.org.as_str(), id.0.as_bytes()), rows::record).optional()?,
+        };
+        if !filling.take(id, record) {
+            return Ok(filling.cut());
+        }
+    }
+    Ok(filling.whole())
+}
+
+fn prunable(conn: &Connection, after: Option<(OrgId, ProjectId)>, keep: u32) -> rusqlite::Result<Option<Prunable>> {
+    let mut at = after.map_or((String::new(), String::new()), |(o, p)| (o.to_string(), p.to_string()));
+    loop {
+        let next = conn
+            .prepare_cached(
+                "SELECT org, project FROM job WHERE (org, project) > (?1, ?2) ORDER BY org, project LIMIT 1",
+            )?
+            .query_row((&at.0, &at.1), |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+            .optional()?;
+        let Some((org, project)) = next else { return Ok(None) };
+        let jobs = candidates(conn, &org, &project, keep)?;
+        if !jobs.is_empty() {
+            let named = |e: baton_core::name::BadName| rows::garbled(0, e);
+            return Ok(Some(Prunable {
+                org: org.parse().map_err(named)?,
+                project: project.parse().map_err(named)?,
+                jobs,
+            }));
+        }
+        at = (org, project);
+    }
+}
+
+/// The oldest ended jobs of a project beyond those that are kept. What has not ended is not counted.
+fn candidates(conn: &Connection, org: &str, project: &str, keep: u32) -> rusqlite::Result<Vec<Candidate>> {
+    // Most projects have few jobs: the index alone says so.
+    let many = "SELECT 1 FROM job WHERE org = ?1 AND project = ?2 LIMIT 1 OFFSET ?3";
+    if !conn.prepare_cached(many)?.exists((org, project, keep))? {
+        return Ok(Vec::new());
+    }
+    let newest = conn
+        .prepare_cached(
+            "SELECT id FROM job WHERE org = ?1 AND project = ?2 AND state IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?3",
+        )?
+        .query_row((org, project, keep), |row| rows::uuid(row, 0))
+        .optional()?;
+    let Some(newest) = newest else { return Ok(Vec::new()) };
+    let sealed: Option<i64> =
+        conn.prepare_cached("SELECT max(to_pos) FROM seal WHERE org = ?1")?.query_row([org], |row| row.get(0))?;
+    let Some(sealed) = sealed else { return Ok(Vec::new()) };
+    let mut ended = conn.prepare_cached(
+        "SELECT id FROM job WHERE org = ?1 AND project = ?2 AND id <= ?3 AND state IS NOT NULL ORDER BY id LIMIT ?4",
+    )?;
+    let ids: Vec<_> = ended
+        .query_map((org, project, newest.as_bytes(), row_limit(PRUNE_JOBS)), |row| rows::uuid(row, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut events = conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND subject = ?2 ORDER BY n")?;
+    let mut jobs: Vec<Candidate> = Vec::new();
+    let mut total = 0;
+    for id in ids {
+        let stubs = events
+            .query_map((org, id.as_bytes()), |row| Ok(Stub { pos: row.get(0)?, hash: rows::digest(row, 1)?.0 }))?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        total += stubs.len();
+        if stubs.iter().any(|stub| stub.pos > sealed) {
+            continue;
+        }
+        if total > PRUNE_EVENTS && !jobs.is_empty() {
+            break;
+        }
+        jobs.push(Candidate { job: JobId(id), events: stubs });
+    }
+    Ok(jobs)
+}
