@@ -17,7 +17,7 @@ use baton_core::once::{Key, Rendered};
 use baton_core::seal;
 use baton_core::time::Span;
 use baton_core::{Digest, JobId, Json, OrgId};
-use baton_engine::{Engine, Options, Registry};
+use baton_engine::{Engine, Options};
 use baton_store::faults::{Mishap, Sabotage};
 use baton_store::{Answer, Filter, ListJobs, Once, Store};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn plans() -> [Plan; 6] {
         plan("sleeps", json!({ "message": 3, "delay_ms": 1_800_000 }), false, Face::Completed),
         plan("woken", json!({ "message": 4, "wait": true }), false, Face::Completed),
         plan("forgotten", json!({ "message": 5, "wait": true }), true, Face::Failed),
-        plan("wrong", json!({ "wait": 7 }), false, Face::Failed),
+        plan("wrong", json!({ "message": 6, "fail": "deterministic" }), false, Face::Failed),
     ]
 }
 
@@ -133,7 +133,7 @@ fn key() -> seal::Key {
 async fn scenario(lab: &Lab, store: Store, memory: &mut Memory) -> Result<()> {
     let mut options = Options::new(name(NODE));
     options.seal_key = Some(key());
-    let engine = Engine::start(store, Registry::builtin(), options).await?;
+    let engine = Engine::start(store, crate::open_lane::registry(), options).await?;
     let store = engine.store();
     let plans = plans();
     for plan in &plans {

@@ -1,14 +1,16 @@
 //! A lab: an empty database and as many stores on it as an experiment needs.
 
+use crate::open_lane;
 use crate::schema::Schema;
 use crate::script::Script;
 use anyhow::Result;
 use baton_core::definition::Definitions;
 use baton_core::id::JobId;
 use baton_core::job::enqueue::Enqueue;
+use baton_core::rules::Rules;
 use baton_core::time::Span;
 use baton_core::{Json, Micros, OrgId, WorkerId};
-use baton_engine::{OsEntropy, Registry, SystemClock};
+use baton_engine::{OsEntropy, SystemClock};
 use baton_store::faults::Sabotage;
 use baton_store::{Backend, Clock, Disk, OpenOptions, SqliteDb, Store};
 use serde_json::json;
@@ -74,7 +76,7 @@ impl Lab {
         let disk = if place == Place::SqliteDisk { Some(Disk::empty()?) } else { None };
         Ok(Some(Self {
             place,
-            definitions: Arc::new(Registry::builtin().definitions()),
+            definitions: Arc::new(open_lane::registry().definitions(Rules::default())),
             dir: tempfile::tempdir()?,
             disk,
             url,
@@ -139,16 +141,7 @@ impl Lab {
 
 /// An echo job of project `p1`, due at once.
 pub fn echo() -> Enqueue {
-    Enqueue {
-        org: OrgId::default(),
-        project: name("p1"),
-        kind: name("echo"),
-        payload: Json::of(&json!({ "message": "hello" })),
-        priority: None,
-        source_session: None,
-        not_before: None,
-        deadline: None,
-    }
+    Enqueue::new(OrgId::default(), name("p1"), name("echo"), Json::of(&json!({ "message": "hello" })))
 }
 
 /// A name that is written in the source, and so known to be valid.

@@ -5,6 +5,7 @@
 //! - [`crash`]: a scenario that is killed before and after every commit, and must still end well.
 //! - [`simulation`]: random workloads, faults and clocks on virtual time, repeatable by seed.
 //! - [`lab`]: stores to experiment on, with faults on request.
+//! - [`open_lane`]: job types for experiments that are not about lanes.
 //! - [`hold`]: somebody else who holds on to a row.
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
@@ -12,6 +13,7 @@ pub mod conformance;
 pub mod crash;
 pub mod hold;
 pub mod lab;
+pub mod open_lane;
 pub mod schema;
 pub mod script;
 pub mod seed;

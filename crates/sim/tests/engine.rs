@@ -4,15 +4,17 @@
 
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
-use baton_core::definition::JobType;
+use baton_core::definition::{JobType, Timeout};
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::state::Face;
 use baton_core::job::{Pause, Status};
+use baton_core::rules::Rules;
 use baton_core::time::{Micros, Span};
 use baton_core::{JobId, Json, OrgId, seal};
 use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
 use baton_sim::hold::Hold;
 use baton_sim::lab::{Lab, Node, Place, echo, name};
+use baton_sim::open_lane;
 use baton_store::{Cursor, JobRecord, Store};
 use serde_json::json;
 use std::sync::Arc;
@@ -158,7 +160,7 @@ fn stage_of(kind: JobType) -> Stage {
     let (tell_began, began) = mpsc::unbounded_channel();
     let (tell_stopped, stopped) = mpsc::unbounded_channel();
     let let_go = Arc::new(Notify::new());
-    let mut registry = Registry::builtin();
+    let mut registry = open_lane::registry();
     let gate = let_go.clone();
     registry.add(kind, move |cx: JobCx, _: Json| {
         let (began, stopped, gate) = (tell_began.clone(), tell_stopped.clone(), gate.clone());
@@ -175,12 +177,10 @@ fn stage_of(kind: JobType) -> Stage {
 
 fn long_type() -> JobType {
     JobType {
-        name: name("long"),
-        version: 1,
-        summary: String::new(),
-        priority: 200,
-        max_attempts: 3,
-        lease: Span::secs(30),
+        max_attempts: Some(3),
+        lane: open_lane::rule(),
+        timeout: Timeout::Never,
+        ..JobType::new(name("long"), 1, "")
     }
 }
 
@@ -190,7 +190,7 @@ fn with_long(lab: Lab) -> Lab {
 }
 
 fn knowing(mut lab: Lab, registry: &Registry) -> Lab {
-    lab.definitions = Arc::new(registry.definitions());
+    lab.definitions = Arc::new(registry.definitions(Rules::default()));
     lab
 }
 
@@ -199,7 +199,7 @@ async fn enqueue_long(store: &Store) -> Result<JobId> {
 }
 
 async fn a_job_runs_to_its_result(lab: Lab) -> Result<()> {
-    let engine = start(&lab, "node_a", Registry::builtin()).await?;
+    let engine = start(&lab, "node_a", open_lane::registry()).await?;
     let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
     let done = until(engine.store(), id, is(Face::Completed)).await?;
     ensure!(done.result == Some(Json::of(&json!({ "message": "hello" }))));
@@ -213,7 +213,7 @@ async fn a_handler_that_panics_fails_its_job(mut lab: Lab) -> Result<()> {
         std::panic::set_hook(Box::new(|_| {}));
         panic!("oh no");
     });
-    lab.definitions = Arc::new(registry.definitions());
+    lab.definitions = Arc::new(registry.definitions(Rules::default()));
     let engine = start(&lab, "node_a", registry).await?;
     let id = engine.store().commit(Enqueue { kind: name("bad"), ..echo() }, Actor::Api).await?.job.id;
     let failed = until(engine.store(), id, is(Face::Failed)).await?;
@@ -293,7 +293,7 @@ async fn what_is_drained_is_still_beaten_for(lab: Lab) -> Result<()> {
     let lab = with_long(lab);
     let mut stage = stage();
     let first = start(&lab, "node_a", stage.registry.clone()).await?;
-    let second = start(&lab, "node_b", Registry::builtin()).await?;
+    let second = start(&lab, "node_b", open_lane::registry()).await?;
     let id = enqueue_long(first.store()).await?;
     ensure!(stage.began.recv().await == Some(1));
     first.begin_stopping(Duration::from_secs(30));
@@ -359,7 +359,7 @@ async fn stopping_gives_back_what_does_not_finish(lab: Lab) -> Result<()> {
 }
 
 async fn a_deadline_ends_a_waiting_job(lab: Lab) -> Result<()> {
-    let engine = start(&lab, "node_a", Registry::builtin()).await?;
+    let engine = start(&lab, "node_a", open_lane::registry()).await?;
     let store = engine.store();
     let deadline = Some(store.now().await?.plus(Span::secs(60)));
     let payload = Json::of(&json!({ "wait": true }));
@@ -378,7 +378,7 @@ async fn a_changed_definition_under_an_old_version_is_refused(lab: Lab) -> Resul
     let lab = with_long(lab);
     let _first = start(&lab, "node_a", stage().registry).await?;
     let mut registry = Registry::empty();
-    let changed = JobType { max_attempts: 9, ..long_type() };
+    let changed = JobType { max_attempts: Some(9), ..long_type() };
     registry.add(changed, |_: JobCx, _: Json| async { Outcome::Done(Json::of(&json!({}))) });
     let node = lab.node_named("node_b").await?;
     let refused = Engine::start(node.store.clone(), registry, options(&node)).await;
@@ -393,7 +393,7 @@ async fn cutting_off_the_tail_with_its_seals_is_noticed(lab: Lab) -> Result<()> 
     let memory = lab.dir().join("seal.heads");
     settings.seal_key = Some(key.clone());
     settings.seal_memory = Some(memory.clone());
-    let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
+    let engine = Engine::start(node.store, open_lane::registry(), settings).await?;
     let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
     until(engine.store(), id, is(Face::Completed)).await?;
     told(engine.store(), "job.completed").await?;
@@ -425,7 +425,7 @@ async fn stopping_seals_the_history(lab: Lab) -> Result<()> {
     let mut settings = options(&node);
     let key = seal::Key::new([9; 32]);
     settings.seal_key = Some(key.clone());
-    let engine = Engine::start(node.store, Registry::builtin(), settings).await?;
+    let engine = Engine::start(node.store, open_lane::registry(), settings).await?;
     let id = engine.store().commit(echo(), Actor::Api).await?.job.id;
     until(engine.store(), id, is(Face::Completed)).await?;
     told(engine.store(), "job.completed").await?;

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result};
 use baton_core::command::Actor;
 use baton_core::job::enqueue::Enqueue;
-use baton_engine::{OsEntropy, Registry, SystemClock};
+use baton_engine::{OsEntropy, SystemClock};
 use baton_sim::lab::{Lab, Place, echo, name};
 use baton_store::raw::{RawPostgres, RawSqlite};
 use baton_store::{Backend, OpenOptions, Store};
@@ -63,7 +63,7 @@ async fn measure(lab: &Lab) -> Result<Vec<Figure>> {
 
 /// As in production: no faults, real clock, real randomness.
 async fn open(lab: &Lab) -> Result<Store> {
-    let definitions = Arc::new(Registry::builtin().definitions());
+    let definitions = Arc::new(baton_sim::open_lane::registry().definitions(baton_core::rules::Rules::default()));
     let mut options =
         OpenOptions::new(lab.data_dir("bench"), Arc::new(SystemClock), Arc::new(OsEntropy::default()), definitions);
     if let Some(url) = lab.url() {

@@ -2,11 +2,14 @@
 
 use super::steps::{ask, claim, claim_one, clean, done, enqueue, live, settle};
 use crate::lab::{Lab, echo, name};
+use crate::open_lane::VERSION;
 use anyhow::{Context, Result, ensure};
+use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::job::Kind;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Outcome;
+use baton_core::schedule::Turns;
 use baton_core::time::Span;
 use baton_store::Ask;
 use futures_util::future::try_join_all;
@@ -48,13 +51,15 @@ pub async fn only_the_kinds_asked_for_are_claimed(lab: Lab) -> Result<()> {
     for of in ["echo", "noop", "echo"] {
         node.store.commit(Enqueue { kind: name(of), ..echo() }, Actor::Api).await?;
     }
-    let of = |kinds: Vec<Kind>| node.store.claim(Ask { worker: node.name.clone(), kinds, slots: 9 });
+    let of = |kinds: Vec<Kind>| {
+        node.store.claim(Ask { worker: node.name.clone(), kinds, slots: 9, turns: Turns::default() })
+    };
     ensure!(of(vec![]).await?.leased.is_empty(), "a worker that can do nothing gets nothing");
-    ensure!(of(vec![kind("echo", 2), kind("moon", 1)]).await?.leased.is_empty(), "the version is part of the kind");
-    let noops = of(vec![kind("noop", 1)]).await?.leased;
-    ensure!(noops.len() == 1 && noops.iter().all(|l| l.job.kind == kind("noop", 1)));
-    let rest = of(vec![kind("noop", 1), kind("echo", 1)]).await?.leased;
-    ensure!(rest.len() == 2 && rest.iter().all(|l| l.job.kind == kind("echo", 1)));
+    ensure!(of(vec![kind("echo", 1), kind("moon", 9)]).await?.leased.is_empty(), "the version is part of the kind");
+    let noops = of(vec![kind("noop", VERSION)]).await?.leased;
+    ensure!(noops.len() == 1 && noops.iter().all(|l| l.job.kind == kind("noop", VERSION)));
+    let rest = of(vec![kind("noop", VERSION), kind("echo", VERSION)]).await?.leased;
+    ensure!(rest.len() == 2 && rest.iter().all(|l| l.job.kind == kind("echo", VERSION)));
     Ok(())
 }
 
@@ -64,7 +69,7 @@ pub async fn jobs_of_other_kinds_do_not_stand_in_the_way(lab: Lab) -> Result<()>
         node.store.commit(Enqueue { kind: name("noop"), priority: Some(1), ..echo() }, Actor::Api).await?;
     }
     let last = enqueue(&node).await?;
-    let echoes = Ask { worker: node.name.clone(), kinds: vec![last.kind.clone()], slots: 1 };
+    let echoes = Ask { worker: node.name.clone(), kinds: vec![last.kind.clone()], slots: 1, turns: Turns::default() };
     let leased = node.store.claim(echoes).await?.leased;
     ensure!(leased.iter().map(|l| l.job.id).eq([last.id]));
     Ok(())
@@ -120,7 +125,11 @@ pub async fn those_who_are_let_in_together_are_served_as_they_came(lab: Lab) -> 
     let job = |n: usize| Enqueue { org: name(["zeta", "acme", "mid"][n % 3]), ..echo() };
     let all = try_join_all((0..100).map(|n| node.store.commit(job(n), Actor::Api))).await?;
     let claimed = claim(&lab, &node, 100).await?;
-    ensure!(claimed.iter().map(|l| l.job.id).eq(all.iter().map(|enqueued| enqueued.job.id)));
+    for org in ["zeta", "acme", "mid"] {
+        let org: OrgId = name(org);
+        let came = all.iter().filter(|enqueued| enqueued.job.org == org).map(|enqueued| enqueued.job.id);
+        ensure!(claimed.iter().filter(|l| l.job.org == org).map(|l| l.job.id).eq(came), "{org}");
+    }
     clean(&node.store).await
 }
 

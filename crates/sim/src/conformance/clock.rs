@@ -85,7 +85,7 @@ pub async fn leases_hold_when_the_clock_jumps_back(lab: Lab) -> Result<()> {
     let until = leased.job.status.lease().context("leased")?.until;
     lab.advance(BACK);
     let beat = Beat { org: OrgId::default(), held: vec![fence(&leased)?], lease: Span::secs(30) };
-    ensure!(node.store.commit(beat, Actor::Engine).await?.is_empty());
+    ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty());
     let held = record(&node, leased.job.id).await?.job;
     ensure!(held.status.lease().context("leased")?.until >= until, "what was promised is not taken back");
     ensure!(node.store.expired(9).await?.is_empty());

@@ -6,19 +6,11 @@ use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::definition::{JobType, RegisterError, Registered};
-use baton_core::time::Span;
 use baton_store::CommitError;
 use futures_util::future::{join, join_all};
 
 fn moon(version: u32) -> JobType {
-    JobType {
-        name: name("moon"),
-        version,
-        summary: "shines".to_owned(),
-        priority: 200,
-        max_attempts: 1,
-        lease: Span::secs(30),
-    }
+    JobType { max_attempts: Some(1), ..JobType::new(name("moon"), version, "shines") }
 }
 
 async fn register(node: &Node, kind: &JobType) -> Result<Registered, CommitError<RegisterError>> {

@@ -151,7 +151,7 @@ pub async fn a_lost_commit_that_tells_no_event_is_accounted_for_too(lab: Lab) ->
         lab.advance(Span::secs(10));
         at(1);
         let beat = Beat { org: OrgId::default(), held: vec![fence(&leased)?], lease: Span::secs(30) };
-        ensure!(node.store.commit(beat, Actor::Engine).await?.is_empty(), "{mishap:?}: still held");
+        ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty(), "{mishap:?}: still held");
         let (was, is) = (leased.job.status.lease(), record(&node, id).await?.job.status);
         ensure!(is.lease().context("leased")?.until > was.context("leased")?.until, "{mishap:?}: extended");
         ensure!(node.store.commit(done(&leased)?, Actor::Engine).await? == Settled::Now);

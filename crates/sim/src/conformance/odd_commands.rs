@@ -3,9 +3,11 @@
 
 use crate::lab::{name, nobody};
 use baton_core::command::{Command, Ctx, Decision, Never, Reads};
+use baton_core::definition::Definitions;
 use baton_core::event::{Event, Head, Subject};
 use baton_core::job::wake::WakeError;
 use baton_core::job::{self, Cold, Job, Kind, Status};
+use baton_core::lane::Place;
 use baton_core::{Changes, JobId, Json, Micros, OrgId, View, timer};
 use serde_json::json;
 use std::sync::Arc;
@@ -33,16 +35,31 @@ fn made_up(id: JobId, now: Micros) -> (Job, Cold) {
         kind: Kind { name: name("echo"), version: 1 },
         priority: 1,
         status: Status::Queued { due_at: now },
+        lane: Place { key: name("odd"), max: None, kept: false },
+        since: now,
         attempts: 0,
         max_attempts: 1,
+        failures: 0,
+        max_failures: 1,
         token: 0,
         wakes: 0,
         created_at: now,
         started_at: None,
         has_deadline: false,
+        counted: false,
+        dedupe: None,
+        aside: None,
         head: Head::NONE,
     };
-    (job, Cold { payload: Json::of(&json!({})), source_session: None, deadline_at: None })
+    let cold = Cold {
+        payload: Json::of(&json!({})),
+        source_session: None,
+        deadline_at: None,
+        dedupe_key: None,
+        requeued_from: None,
+        schedule: None,
+    };
+    (job, cold)
 }
 
 /// Does something bad, after it has asked for something good.
@@ -74,7 +91,7 @@ impl Command for Bad {
         org()
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         assert!(*self != Self::PanicsEarly, "this command panics on purpose");
         Reads::none()
     }
@@ -125,7 +142,7 @@ impl Command for Both {
         org()
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.first)
     }
 
@@ -161,7 +178,7 @@ impl Command for Quietly {
         org()
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::jobs([self.woken, self.beside])
     }
 
@@ -189,7 +206,7 @@ impl Command for MoveDeadline {
         org()
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self, _: &Definitions) -> Reads {
         Reads::job(self.job)
     }
 
@@ -219,8 +236,8 @@ impl<C: Command> Command for Watched<C> {
         self.command.org()
     }
 
-    fn reads(&self) -> Reads {
-        self.command.reads()
+    fn reads(&self, defs: &Definitions) -> Reads {
+        self.command.reads(defs)
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<C::Out, C::No> {

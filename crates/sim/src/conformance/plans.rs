@@ -19,8 +19,10 @@ use futures_util::future::{join_all, try_join_all};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, NoTls};
 
-const TABLES: [&str; 5] = ["live", "job", "event", "timer", "once"];
+const TABLES: [&str; 6] = ["live", "job", "event", "timer", "once", "lane"];
 const ROWS: i64 = 50_000;
+/// Each with a limit of one.
+const LANES: i64 = 1_000;
 const TURNS: usize = 20;
 const SLOTS: usize = 50;
 /// Looks at the statistics until everything that was done has been counted.
@@ -41,12 +43,18 @@ async fn fill(node: &Node) -> Result<()> {
          SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'p1', 'echo', 1, 200, '{{}}', \
          baton_now(), 2 FROM generate_series(1, {ROWS}) n"
     );
-    let live = "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, due_at, attempts, \
-         max_attempts, token, wakes, created_at, has_deadline, head_n, head_hash, head_at) \
+    let live = format!(
+        "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, due_at, attempts, \
+         max_attempts, token, wakes, created_at, has_deadline, head_n, head_hash, head_at, class, slot, since, lane, \
+         lane_max, counted, max_failures) \
          SELECT org, id, project, type, version, priority, nextval('job_order'), 1, 'queued', created_at, 0, max_attempts, \
-         0, 0, created_at, false, 1, decode(repeat('00', 32), 'hex'), created_at FROM job WHERE state IS NULL";
+         0, 0, created_at, false, 1, decode(repeat('00', 32), 'hex'), created_at, 1, 1, created_at, \
+         'lane:' || (row_number() OVER () % {LANES}), 1, false, 1 FROM job WHERE state IS NULL"
+    );
+    let lane = "INSERT INTO lane SELECT org, lane, 1, 0, count(*), 0 FROM live GROUP BY org, lane";
     node.store.raw(&job).await?;
-    Ok(node.store.raw(live).await?)
+    node.store.raw(&live).await?;
+    Ok(node.store.raw(lane).await?)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -83,7 +91,7 @@ async fn reported(client: &Client, least: &BTreeMap<&str, i64>) -> Result<BTreeM
 async fn turn(lab: &Lab, node: &Node, held: Vec<Leased>) -> Result<Vec<Leased>> {
     let fences = held.iter().map(fence).collect::<Result<Vec<_>>>()?;
     let beat = Beat { org: OrgId::default(), held: fences, lease: Span::secs(30) };
-    ensure!(node.store.commit(beat, Actor::Engine).await?.is_empty());
+    ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty());
     let wakes = held.iter().take(10).map(|l| Wake { org: l.job.org.clone(), job: l.job.id });
     try_join_all(wakes.map(|wake| node.store.commit(wake, Actor::Api))).await?;
     let settles = held.iter().map(|l| Ok((done(l)?, Actor::Engine))).collect::<Result<_>>()?;

@@ -7,6 +7,7 @@ use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::{Outcome, Settle};
 use baton_core::job::{Fence, Job};
 use baton_core::rng::Rng;
+use baton_core::schedule::Turns;
 use baton_core::{JobId, Json, OrgId};
 use baton_store::{Ask, Cursor, Entropy, EventRow, Filter, JobRecord, Leased, ListJobs, Store};
 use serde_json::json;
@@ -29,7 +30,7 @@ pub(super) fn chance() -> Result<(u64, Rng)> {
 /// Asks for jobs of every kind the lab knows.
 pub(super) fn ask(lab: &Lab, node: &Node, slots: usize) -> Ask {
     let kinds = lab.definitions.job_types().map(|t| t.kind()).collect();
-    Ask { worker: node.name.clone(), kinds, slots }
+    Ask { worker: node.name.clone(), kinds, slots, turns: Turns::default() }
 }
 
 pub(super) async fn claim(lab: &Lab, node: &Node, slots: usize) -> Result<Vec<Leased>> {

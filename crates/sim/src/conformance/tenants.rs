@@ -90,7 +90,7 @@ pub async fn commands_reach_only_what_is_ones_own(lab: Lab) -> Result<()> {
     ensure!(matches!(woken, Err(CommitError::Refused(WakeError::NotFound(_)))), "{woken:?}");
     for held in [foreign.clone(), fence(leased)?] {
         let beat = Beat { org: acme.clone(), held: vec![held.clone()], lease: Span::secs(99) };
-        ensure!(node.store.commit(beat, Actor::Engine).await? == [held], "it is not acme's to hold");
+        ensure!(node.store.commit(beat, Actor::Engine).await?.lost == [held], "it is not acme's to hold");
     }
     let recover = Recover { fence: foreign, why: Why::NodeGone };
     let recovered = node.store.commit(recover, Actor::Engine).await;

@@ -73,7 +73,7 @@ async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
     while !*end.borrow() {
         let faults = Arc::new(NodeLuck { luck: plan.luck.clone(), died: Notify::new() });
         let registry = work::registry();
-        let definitions = Arc::new(registry.definitions());
+        let definitions = Arc::new(registry.definitions(baton_core::rules::Rules::default()));
         let entropy = Arc::new(SeededEntropy(plan.luck.clone()));
         let mut options = OpenOptions::new(PathBuf::new(), plan.clock.clone(), entropy, definitions);
         options.faults = Some(faults.clone());

@@ -32,12 +32,9 @@ const PROJECT: &str = "sim";
 pub(super) fn registry() -> Registry {
     let mut registry = Registry::builtin();
     let kind = JobType {
-        name: name("work"),
-        version: 1,
-        summary: String::new(),
-        priority: 200,
-        max_attempts: MAX_ATTEMPTS as u32,
-        lease: Span::secs(30),
+        max_attempts: Some(MAX_ATTEMPTS as u32),
+        lane: crate::open_lane::rule(),
+        ..JobType::new(name("work"), 1, "")
     };
     registry.add(kind, work);
     registry
@@ -128,15 +125,12 @@ impl Asked {
     async fn ask(&self, store: &Store, clocks: &[Arc<SimClock>]) -> Option<JobId> {
         // Far enough ahead for the clock that will judge it.
         let now = clocks.iter().map(|c| c.now()).max()?;
+        let payload = Json::of(&self.payload);
         let command = Enqueue {
-            org: OrgId::default(),
-            project: name(PROJECT),
-            kind: name("work"),
-            payload: Json::of(&self.payload),
             priority: self.priority,
-            source_session: None,
             not_before: self.delay.map(|d| now.plus(d)),
             deadline: self.deadline.map(|d| now.plus(d)),
+            ..Enqueue::new(OrgId::default(), name(PROJECT), name("work"), payload)
         };
         let key = format!("key-{}", self.n);
         let once = Once {
