@@ -6,6 +6,7 @@
 //! - [`simulation`]: random workloads, faults and clocks on virtual time, repeatable by seed.
 //! - [`lab`]: stores to experiment on, with faults on request.
 //! - [`open_lane`]: job types for experiments that are not about lanes.
+//! - [`queue_types`]: job types for experiments that are about the queue.
 //! - [`hold`]: somebody else who holds on to a row.
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
@@ -14,6 +15,7 @@ pub mod crash;
 pub mod hold;
 pub mod lab;
 pub mod open_lane;
+pub mod queue_types;
 pub mod schema;
 pub mod script;
 pub mod seed;

@@ -9,8 +9,10 @@ mod claims;
 mod clock;
 mod corruption;
 mod cursor;
+mod dedupe;
 mod definitions;
 mod groups;
+mod lanes;
 mod leases;
 mod limits;
 mod lists;
@@ -21,6 +23,7 @@ mod once;
 mod opening;
 mod parking;
 mod plans;
+mod retention;
 mod seals;
 mod steps;
 mod tampering;
@@ -223,6 +226,32 @@ cases! {
     limits::a_payload_may_be_large_but_not_too_large: OneNode,
     limits::a_result_may_be_large_but_not_too_large: OneNode,
     limits::any_text_survives: OneNode,
+    lanes::a_lane_gives_no_more_than_its_limit: OneNode,
+    lanes::settling_hands_the_slot_to_the_lanes_next_in_the_same_commit: OneNode,
+    lanes::waiting_for_a_tool_keeps_the_slot_and_other_waiting_gives_it_back: OneNode,
+    lanes::a_job_that_goes_on_needs_no_free_slot: OneNode,
+    lanes::a_flooding_project_delays_another_by_one_job_a_turn: OneNode,
+    lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
+    lanes::a_paused_lane_gives_nothing_until_it_is_resumed: OneNode,
+    lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
+    lanes::many_lanes_that_are_full_do_not_hide_one_that_is_not: OneNode,
+    lanes::lanes_that_count_nothing_are_forgotten: OneNode,
+    lanes::lanes_are_listed_page_by_page: OneNode,
+    lanes::a_late_worker_does_not_free_a_slot_twice: OneNode,
+    dedupe::single_flight_gives_the_one_that_has_not_ended: OneNode,
+    dedupe::a_dropped_duplicate_is_dropped_while_the_first_is_kept: OneNode,
+    dedupe::a_merged_duplicate_changes_what_waits_and_follows_what_runs: OneNode,
+    dedupe::two_nodes_racing_with_one_dedupe_key_make_one_job: Nodes,
+    dedupe::a_message_is_one_job_for_a_day_whoever_says_it: Nodes,
+    dedupe::no_more_wait_than_there_is_room_for_though_two_nodes_take_in: Nodes,
+    dedupe::a_type_with_a_depth_of_its_own_is_held_to_it: OneNode,
+    dedupe::a_batch_is_taken_whole_or_not_at_all: OneNode,
+    dedupe::a_dead_letter_is_made_anew_once_though_two_nodes_try: Nodes,
+    dedupe::dead_letters_are_listed_by_project_and_type_until_they_are_made_anew: OneNode,
+    retention::the_oldest_go_with_their_history_and_the_seals_still_hold: OneNode,
+    retention::what_was_dropped_as_a_duplicate_may_come_again_after_that: OneNode,
+    retention::of_two_nodes_that_prune_the_same_one_does: Nodes,
+    retention::removing_events_without_saying_so_is_found: OneNode,
     limits::ten_thousand_at_once_are_all_answered_and_none_is_lost: OneNode,
 }
 

@@ -31,12 +31,13 @@ pub(super) async fn disarm(lab: &Lab, node: &Node) -> Result<()> {
     let sql = match lab.place {
         Place::Postgres => {
             "ALTER TABLE event DISABLE TRIGGER USER; ALTER TABLE seal DISABLE TRIGGER USER; \
-             ALTER TABLE job DISABLE TRIGGER USER"
+             ALTER TABLE job DISABLE TRIGGER USER; ALTER TABLE pruned DISABLE TRIGGER USER"
         }
         Place::Sqlite | Place::SqliteDisk => {
             "DROP TRIGGER event_is_never_changed; DROP TRIGGER event_is_never_removed; \
              DROP TRIGGER seal_is_never_changed; DROP TRIGGER seal_is_never_removed; \
-             DROP TRIGGER job_end_is_final; DROP TRIGGER job_end_is_never_removed"
+             DROP TRIGGER job_end_is_final; DROP TRIGGER job_end_is_never_removed; \
+             DROP TRIGGER pruned_is_never_changed; DROP TRIGGER pruned_is_never_removed"
         }
     };
     Ok(node.store.raw(sql).await?)
