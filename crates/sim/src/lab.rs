@@ -97,6 +97,16 @@ impl Lab {
         Ok(Node { store, script, name: name.parse()? })
     }
 
+    /// Another node that knows other job types than the lab.
+    pub async fn node_knowing(&self, name: &str, definitions: Arc<Definitions>) -> Result<Node> {
+        let script = Arc::new(self.script());
+        let mut options = self.options(name);
+        options.definitions = definitions;
+        options.faults = Some(script.clone());
+        let store = self.opened(options).await?;
+        Ok(Node { store, script, name: name.parse()? })
+    }
+
     /// Faults for a node of this lab.
     pub fn script(&self) -> Script {
         Script::new(self.shift.clone(), self.sabotage)
@@ -105,6 +115,10 @@ impl Lab {
     pub async fn open(&self, name: &str, script: Arc<Script>) -> Result<Store> {
         let mut options = self.options(name);
         options.faults = Some(script);
+        self.opened(options).await
+    }
+
+    async fn opened(&self, options: OpenOptions) -> Result<Store> {
         if let Some(disk) = &self.disk {
             return Ok(Store::Sqlite(Arc::new(SqliteDb::on_disk(disk.clone(), options))));
         }

@@ -7,6 +7,7 @@
 //! - [`lab`]: stores to experiment on, with faults on request.
 //! - [`open_lane`]: job types for experiments that are not about lanes.
 //! - [`queue_types`]: job types for experiments that are about the queue.
+//! - [`stage`]: engines on the databases of a lab.
 //! - [`hold`]: somebody else who holds on to a row.
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
@@ -20,3 +21,4 @@ pub mod schema;
 pub mod script;
 pub mod seed;
 pub mod simulation;
+pub mod stage;

@@ -10,34 +10,17 @@ use baton_core::job::state::Face;
 use baton_core::job::{Pause, Status};
 use baton_core::rules::Rules;
 use baton_core::time::{Micros, Span};
-use baton_core::{JobId, Json, OrgId, seal};
-use baton_engine::{Engine, JobCx, Options, Outcome, Registry, StartError};
+use baton_core::{JobId, Json, seal};
+use baton_engine::{Engine, JobCx, Outcome, Registry, StartError};
 use baton_sim::hold::Hold;
-use baton_sim::lab::{Lab, Node, Place, echo, name};
-use baton_sim::open_lane;
-use baton_store::{Cursor, JobRecord, Store};
+use baton_sim::lab::{Lab, Place, echo, name};
+use baton_sim::stage::{check, clean, is, options, record, start, told, until};
+use baton_sim::{on_both, open_lane};
+use baton_store::{JobRecord, Store};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-
-/// Runs a test on a database where two nodes can live, of either kind.
-macro_rules! on_both {
-    ($($name:ident)*) => {
-        mod sqlite { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                super::check(super::Place::SqliteDisk, super::$name).await;
-            }
-        )* }
-        mod postgres { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                super::check(super::Place::Postgres, super::$name).await;
-            }
-        )* }
-    };
-}
 
 on_both! {
     a_job_runs_to_its_result
@@ -60,77 +43,10 @@ async fn a_beat_that_hangs_does_not_keep_a_handler_running_past_its_lease() {
     check(Place::Postgres, a_beat_that_hangs).await;
 }
 
-async fn check<F: Future<Output = Result<()>>>(place: Place, test: fn(Lab) -> F) {
-    match Lab::new(place, None).await {
-        Ok(Some(lab)) => {
-            if let Err(e) = tokio::time::timeout(Duration::from_secs(60), test(lab)).await.expect("it hangs") {
-                panic!("{e:?}");
-            }
-        }
-        Ok(None) => {}
-        Err(e) => panic!("{e:?}"),
-    }
-}
-
-/// Quick enough for a test to wait for.
-fn options(node: &Node) -> Options {
-    let mut options = Options::new(node.name.clone());
-    options.beat_every = Duration::from_millis(20);
-    options.poll_every = Duration::from_millis(20);
-    options.sweep_every = Duration::from_millis(20);
-    options
-}
-
-async fn start(lab: &Lab, name: &str, registry: Registry) -> Result<Engine> {
-    let node = lab.node_named(name).await?;
-    let options = options(&node);
-    Ok(Engine::start(node.store, registry, options).await?)
-}
-
-async fn record(store: &Store, id: JobId) -> Result<JobRecord> {
-    store.job(&OrgId::default(), id).await?.context("the job exists")
-}
-
-/// Looks whenever there is something new, and now and then by itself.
-async fn until(store: &Store, id: JobId, enough: impl Fn(&JobRecord) -> bool) -> Result<JobRecord> {
-    let mut events = store.watch_events();
-    loop {
-        events.mark_unchanged();
-        let found = record(store, id).await?;
-        if enough(&found) {
-            return Ok(found);
-        }
-        let _ = tokio::time::timeout(Duration::from_millis(20), events.changed()).await;
-    }
-}
-
-/// Until readers of the history can see such an event; only then it can be sealed.
-async fn told(store: &Store, kind: &str) -> Result<()> {
-    let mut events = store.watch_events();
-    loop {
-        events.mark_unchanged();
-        let page = store.events(&OrgId::default(), Cursor::START, 1_000).await?;
-        if page.items.iter().any(|row| row.event.kind == kind) {
-            return Ok(());
-        }
-        events.changed().await?;
-    }
-}
-
-fn is(face: Face) -> impl Fn(&JobRecord) -> bool {
-    move |record| record.job.status.face() == face
-}
-
 /// The lease was prolonged after the clock had been advanced by this much. A beat that was under
 /// way at that moment prolongs it too, but only by what has passed on its own clock.
 fn beaten_since(before: Micros, advanced: Span) -> impl Fn(&JobRecord) -> bool {
     move |record| record.job.status.lease().is_some_and(|lease| lease.until >= before.plus(advanced))
-}
-
-async fn clean(store: &Store) -> Result<()> {
-    let report = store.audit(None).await?;
-    ensure!(report.is_clean(), "{:?}", report.violations);
-    Ok(())
 }
 
 /// A job type whose handler says when it begins, and ends when it is let go or stopped.
