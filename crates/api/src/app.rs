@@ -22,6 +22,7 @@ struct Parts {
     requests: AtomicU64,
     stopping: watch::Sender<bool>,
     audits: Semaphore,
+    batches: Semaphore,
 }
 
 impl App {
@@ -34,6 +35,7 @@ impl App {
             requests: AtomicU64::new(0),
             stopping: watch::Sender::new(false),
             audits: Semaphore::new(limits::AUDITS),
+            batches: Semaphore::new(limits::BATCHES),
         }))
     }
 
@@ -72,6 +74,10 @@ impl App {
 
     pub(crate) fn audits(&self) -> &Semaphore {
         &self.0.audits
+    }
+
+    pub(crate) fn batches(&self) -> &Semaphore {
+        &self.0.batches
     }
 
     pub(crate) fn request_id(&self) -> String {

@@ -11,20 +11,22 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::error::Category;
+use serde_path_to_error::Segment;
 
-/// The bytes of a body that says it is JSON, not yet understood.
-pub struct Body(Bytes);
+/// The bytes of a body that says it is JSON, not yet understood. A route that takes more than usual
+/// must raise the router's own limit too.
+pub struct Body<const MAX: usize = { limits::BODY_BYTES }>(Bytes);
 
-impl FromRequest<App> for Body {
+impl<const MAX: usize> FromRequest<App> for Body<MAX> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Fault> {
-        let too_large = || Fault::new("body_too_large", format!("at most {} bytes are read", limits::BODY_BYTES));
+        let too_large = || Fault::new("body_too_large", format!("at most {MAX} bytes are read"));
         if !says_json(request.headers()) {
             return Err(Fault::new("unsupported_media_type", "the Content-Type must be application/json"));
         }
         let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|bytes| bytes > limits::BODY_BYTES as u64) {
+        if announced.is_some_and(|bytes| bytes > MAX as u64) {
             return Err(too_large());
         }
         match tokio::time::timeout(limits::BODY_WAIT, Bytes::from_request(request, app)).await {
@@ -39,8 +41,8 @@ impl FromRequest<App> for Body {
     }
 }
 
-impl Body {
-    /// What the body says. A wrong field is named.
+impl<const MAX: usize> Body<MAX> {
+    /// What the body says. A wrong field is named, and of a list the wrong one is counted.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let not_json = |error: serde_json::Error| Fault::new("invalid_json", error.to_string());
         // First whether it is JSON at all, so that a slip of the pen is not called a wrong field.
@@ -52,13 +54,26 @@ impl Body {
         let mut json = serde_json::Deserializer::from_slice(&self.0);
         serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
+            let index = error.path().iter().nth(1).and_then(|segment| match segment {
+                Segment::Seq { index } => Some(*index),
+                _ => None,
+            });
             let inner = error.into_inner();
-            match inner.classify() {
+            let fault = match inner.classify() {
                 Category::Data if path == "." => Fault::new("invalid_request", inner.to_string()),
                 Category::Data => Fault::field(&path, inner),
                 Category::Syntax | Category::Eof | Category::Io => not_json(inner),
+            };
+            match index {
+                Some(index) => fault.at(index),
+                None => fault,
             }
         })
+    }
+
+    /// For requests whose body may be left out.
+    pub fn parse_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Fault> {
+        if self.is_blank() { Ok(T::default()) } else { self.parse() }
     }
 
     /// For requests that need no body: none, or one that says nothing.
@@ -66,10 +81,14 @@ impl Body {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Nothing {}
-        if self.0.iter().all(u8::is_ascii_whitespace) {
+        if self.is_blank() {
             return Ok(());
         }
         self.parse::<Nothing>().map(|_| ())
+    }
+
+    fn is_blank(&self) -> bool {
+        self.0.iter().all(u8::is_ascii_whitespace)
     }
 }
 
@@ -100,14 +119,37 @@ pub fn at_most_deep(value: &Value, depth: usize) -> bool {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
-    use baton_wire::NewJob;
+    use baton_wire::{Cancel, NewBatch, NewJob};
     use serde_json::json;
 
+    fn body(text: impl Into<Vec<u8>>) -> Body {
+        Body(Bytes::from(text.into()))
+    }
+
     fn parse(text: impl Into<Vec<u8>>) -> (&'static str, String) {
-        match Body(Bytes::from(text.into())).parse::<NewJob>() {
+        match body(text).parse::<NewJob>() {
             Ok(_) => ("ok", String::new()),
             Err(fault) => (fault.code(), format!("{fault:?}")),
         }
+    }
+
+    #[test]
+    fn the_wrong_one_of_a_list_is_counted() {
+        let two = r#"{"jobs":[{"type":"echo","projectId":"p"},{"type":"echo","projectId":""}]}"#;
+        let fault = body(two).parse::<NewBatch>().unwrap_err();
+        let said = format!("{fault:?}");
+        assert!(said.contains("jobs[1].projectId: ") && said.contains("index: Some(1)"), "{said}");
+        let fault = body(r#"{"jobs":{}}"#).parse::<NewBatch>().unwrap_err();
+        assert!(format!("{fault:?}").contains("index: None"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_body_that_may_be_left_out_is_still_checked_if_it_is_there() {
+        for nothing in ["", " \n", "{}"] {
+            assert_eq!(body(nothing).parse_or_default::<Cancel>().unwrap(), Cancel::default());
+        }
+        assert!(body("[]").parse_or_default::<Cancel>().is_err());
+        assert!(body(r#"{"why":1}"#).parse_or_default::<Cancel>().is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::problem::Fault;
+use crate::refusal::Told;
 use crate::wait;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -64,7 +65,10 @@ pub async fn commit<C: Command>(
     command: C,
     keyed: Option<Keyed>,
     render: impl Fn(&C::Out) -> Rendered + Send + 'static,
-) -> Result<Response<Body>, Fault> {
+) -> Result<Response<Body>, Fault>
+where
+    C::No: Told,
+{
     let Some(keyed) = keyed else {
         let committed =
             wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
@@ -91,6 +95,11 @@ pub async fn commit<C: Command>(
             None => Err(Fault::internal("a command was committed under a key without rendering its answer")),
         },
     }
+}
+
+pub fn rendered(status: u16, body: &impl serde::Serialize) -> Rendered {
+    // These shapes have text keys only, so writing them cannot fail.
+    Rendered { status, body: serde_json::to_string(body).unwrap_or_default() }
 }
 
 fn response(answer: Rendered, replayed: bool) -> Response<Body> {

@@ -5,15 +5,19 @@
 //! named after its domain word.
 //!
 //! Invariants
-//! - Every error is `application/problem+json` with a code from the one table in [`problem`].
+//! - Every error is `application/problem+json` with a code from the one table in [`code`].
 //! - What a request asks to be done is one command, committed before it is answered.
 //! - Nothing here waits without a limit that has a name ([`limits`]).
 //!
 //! Elsewhere: the shapes of bodies (`baton-wire`), every rule (`baton-core`).
 
+mod after;
 mod app;
 mod audit;
 mod body;
+mod call;
+mod code;
+mod cursor;
 mod docs;
 mod envelope;
 mod event;
@@ -21,11 +25,15 @@ mod guard;
 mod health;
 mod idempotency;
 mod job;
+mod lane;
+mod letter;
 pub mod limits;
 pub mod metrics;
 pub mod problem;
 mod query;
+mod refusal;
 mod router;
+mod schedule;
 mod serve;
 mod wait;
 

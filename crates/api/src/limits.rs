@@ -12,6 +12,12 @@ pub const HEAD_BYTES: usize = 64 * 1024;
 pub const HEADERS: usize = 100;
 /// Body of a request.
 pub const BODY_BYTES: usize = 1024 * 1024;
+/// Body of a request with many jobs.
+pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Such bodies in memory at once.
+pub const BATCHES: usize = 8;
+/// How long one may wait for others to be done with.
+pub const BATCH_WAIT: Duration = Duration::from_secs(10);
 /// How long a body may take to arrive.
 pub const BODY_WAIT: Duration = Duration::from_secs(10);
 /// How deep a payload may be nested, so that every answer around it stays readable: parsers
@@ -19,6 +25,10 @@ pub const BODY_WAIT: Duration = Duration::from_secs(10);
 pub const PAYLOAD_DEPTH: usize = 64;
 /// Payloads and results in one page of jobs, together. A page holds at least one job.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// How often dead letters are looked for again when somebody else was faster.
+pub const LETTER_ROUNDS: usize = 3;
+/// Looks at the store for one page of schedules: deleted ones stand in between.
+pub const SCHEDULE_ROUNDS: usize = 10;
 /// How long the store may take to answer before the request is given up.
 pub const STORE_WAIT: Duration = Duration::from_secs(30);
 /// How long verifying the whole history may take.

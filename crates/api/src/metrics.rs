@@ -12,6 +12,7 @@ use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use baton_core::ProjectId;
+use baton_core::job::State as JobState;
 use baton_store::Depth;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
@@ -39,14 +40,46 @@ fn build() -> Recorder {
     let built = PrometheusBuilder::new().set_buckets_for_metric(timed, &BUCKETS);
     match built.and_then(PrometheusBuilder::install_recorder) {
         Ok(handle) => {
-            metrics::describe_counter!(REQUESTS, "HTTP requests by method, route and status");
-            metrics::describe_histogram!(LATENCY, "Time from a request's head to its answer's, by route");
+            describe();
             Recorder(Some(handle))
         }
         Err(error) => {
             tracing::warn!(cause = %error, "metrics are not recorded");
             Recorder(None)
         }
+    }
+}
+
+/// What the engine counts is described here too: who scrapes wants all of it explained.
+fn describe() {
+    for (name, what) in [
+        (REQUESTS, "HTTP requests by method, route and status"),
+        ("baton_jobs_enqueued_total", "Jobs taken in, by type"),
+        ("baton_dedupe_hits_total", "Requests that came to no new job because of their key, by type"),
+        ("baton_job_attempts_total", "Executions begun, by type"),
+        ("baton_job_retries_total", "Failures after which a job is tried again, by type"),
+        ("baton_jobs_completed_total", "Jobs completed, by type"),
+        ("baton_jobs_failed_total", "Jobs failed for good, by type and reason"),
+        ("baton_jobs_cancelled_total", "Jobs cancelled, by type"),
+        ("baton_jobs_recovered_total", "Jobs taken back from workers that were gone, by outcome"),
+        ("baton_jobs_pruned_total", "Ended jobs that were forgotten"),
+        ("baton_handlers_ended_total", "Executions ended, by outcome"),
+        ("baton_leases_lost_total", "Leases lost while their job ran"),
+        ("baton_outcomes_discarded_total", "Outcomes that came too late"),
+        ("baton_timers_fired_total", "Timers fired"),
+        ("baton_seals_total", "Seals made"),
+    ] {
+        metrics::describe_counter!(name, what);
+    }
+    for (name, what) in [
+        (LATENCY, "Time from a request's head to its answer's, by route"),
+        ("baton_job_run_seconds", "Time that executions took, by type"),
+        (
+            "baton_aged_background_wait_seconds",
+            "How long aged background jobs had waited when they were handed out, by type",
+        ),
+    ] {
+        metrics::describe_histogram!(name, what);
     }
 }
 
@@ -95,7 +128,8 @@ pub async fn scrape(State(app): State<App>) -> impl IntoResponse {
 
 /// Names are checked where they enter and hold nothing that must be escaped in a label.
 fn write_depths(text: &mut String, depths: &[Depth]) {
-    let mut states: BTreeMap<&str, i64> = ["queued", "executing", "awaiting_tool"].map(|state| (state, 0)).into();
+    let live = JobState::ALL.into_iter().filter(|state| !state.is_ended() && *state != JobState::Received);
+    let mut states: BTreeMap<&str, i64> = live.map(|state| (state.as_str(), 0)).collect();
     let mut projects: BTreeMap<&ProjectId, (i64, Vec<&Depth>)> = BTreeMap::new();
     for depth in depths {
         *states.entry(depth.state).or_default() += depth.jobs;
@@ -137,6 +171,7 @@ mod tests {
             lines,
             [
                 r#"baton_queue_depth{state="awaiting_tool"} 0"#,
+                r#"baton_queue_depth{state="awaiting_user_confirmation"} 0"#,
                 r#"baton_queue_depth{state="executing"} 1"#,
                 r#"baton_queue_depth{state="queued"} 5"#,
                 r#"baton_project_queue_depth{project="b",state="queued"} 3"#,

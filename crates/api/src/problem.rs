@@ -1,93 +1,28 @@
-//! Errors as clients see them: one table from code to status, and the body around it.
+//! Errors as clients see them: a code from the one table, and the body around it.
 
+pub use crate::code::{CODES, Code};
 use crate::envelope;
 use crate::limits;
+use crate::refusal::Told;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use baton_core::command::Refusal;
 use baton_store::{CommitError, StoreError};
-use baton_wire::Problem;
-
-/// A stable code with what is always the same about it. Explained in `docs/errors.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code {
-    pub code: &'static str,
-    pub status: u16,
-    pub title: &'static str,
-    /// What to do, where that does not depend on the request.
-    pub hint: Option<&'static str>,
-    /// Whether trying again soon can help.
-    pub retry: bool,
-}
-
-const fn row(status: u16, code: &'static str, title: &'static str) -> Code {
-    Code { code, status, title, hint: None, retry: false }
-}
-
-const fn hint(code: Code, hint: &'static str) -> Code {
-    Code { hint: Some(hint), ..code }
-}
-
-const fn retry(code: Code) -> Code {
-    Code { retry: true, ..code }
-}
-
-/// Every code that HTTP can answer with, by status.
-pub const CODES: [Code; 22] = [
-    row(400, "invalid_json", "The body is not JSON"),
-    row(400, "invalid_request", "The request is not understood"),
-    row(400, "invalid_cursor", "The cursor is not one of ours"),
-    row(403, "forbidden_host", "The Host header does not name this machine"),
-    row(403, "forbidden_origin", "The request comes from a foreign web page"),
-    row(404, "not_found", "There is no such route"),
-    row(404, "job_not_found", "There is no such job"),
-    row(405, "method_not_allowed", "The route does not accept this method"),
-    row(408, "request_timeout", "The body took too long"),
-    row(409, "invalid_transition", "The job's state does not allow this"),
-    row(413, "body_too_large", "The body is too large"),
-    row(413, "payload_too_large", "The payload is too large"),
-    hint(row(415, "unsupported_media_type", "The body must be JSON"), "send Content-Type: application/json"),
-    row(422, "unknown_job_type", "There is no such job type"),
-    row(422, "invalid_time", "The time cannot be used"),
-    hint(
-        row(422, "idempotency_key_reused", "The idempotency key was used for another request"),
-        "use a new Idempotency-Key for a new request",
-    ),
-    row(500, "internal", "Something is wrong with Baton itself"),
-    retry(hint(
-        row(503, "outcome_unknown", "It is not known whether this took place"),
-        "repeat the request with the same Idempotency-Key; without a key, look first whether it took place",
-    )),
-    retry(hint(row(503, "store_unavailable", "The database cannot be reached"), "nothing was done; try again")),
-    retry(hint(row(503, "store_closed", "Baton is stopping"), "try again when it is back")),
-    retry(hint(row(503, "overloaded", "Too much is waiting"), "nothing was done; try again later")),
-    retry(row(503, "not_ready", "Baton is not ready")),
-];
-
-impl Code {
-    pub fn find(code: &str) -> Option<&'static Self> {
-        CODES.iter().find(|row| row.code == code)
-    }
-
-    /// For what no client can be blamed for.
-    fn internal() -> &'static Self {
-        Self::find("internal").unwrap_or(&const { row(500, "internal", "Something is wrong with Baton itself") })
-    }
-}
+use baton_wire::{Members, Problem};
 
 /// A request that is answered with a problem. Details never name internals: causes are logged.
 #[derive(Debug)]
 pub struct Fault {
     code: &'static Code,
     detail: String,
+    members: Members,
 }
 
 impl Fault {
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         match Code::find(code) {
-            Some(code) => Self { code, detail: detail.into() },
+            Some(code) => Self { code, detail: detail.into(), members: Members::default() },
             None => Self::internal(format!("the code {code} is not in the table")),
         }
     }
@@ -99,7 +34,24 @@ impl Fault {
 
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
-        Self { code: Code::internal(), detail: "the cause is in the server's log under the request's id".to_owned() }
+        let detail = "the cause is in the server's log under the request's id".to_owned();
+        Self { code: Code::internal(), detail, members: Members::default() }
+    }
+
+    /// Which one of a list is wrong.
+    #[must_use]
+    pub const fn at(mut self, index: usize) -> Self {
+        self.members.index = Some(index);
+        self
+    }
+
+    /// The same under the name that another contract has for it.
+    #[must_use]
+    pub fn renamed(self, from: &str, to: &str) -> Self {
+        if self.code.code != from {
+            return self;
+        }
+        Self { members: self.members, ..Self::new(to, self.detail) }
     }
 
     pub const fn code(&self) -> &'static str {
@@ -115,7 +67,13 @@ impl Fault {
             code: self.code.code.to_owned(),
             hint: self.code.hint.map(str::to_owned),
             request_id: envelope::current_request_id(),
+            members: self.members,
         }
+    }
+
+    /// In whole seconds, of which there is at least one.
+    fn retry_after(&self) -> u32 {
+        self.members.retry_after_ms.map_or(limits::RETRY_AFTER_S, |ms| ms.div_ceil(1_000).max(1))
     }
 }
 
@@ -135,10 +93,10 @@ impl From<StoreError> for Fault {
     }
 }
 
-impl<E: Refusal> From<CommitError<E>> for Fault {
+impl<E: Told> From<CommitError<E>> for Fault {
     fn from(error: CommitError<E>) -> Self {
         match error {
-            CommitError::Refused(no) => Self::new(no.code(), no.to_string()),
+            CommitError::Refused(no) => Self { members: no.members(), ..Self::new(no.code(), no.to_string()) },
             CommitError::KeyReused => Self::new("idempotency_key_reused", error.to_string()),
             CommitError::Store(error) => error.into(),
         }
@@ -153,7 +111,7 @@ impl IntoResponse for Fault {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::CONTENT_TYPE));
         if self.code.retry {
-            headers.insert(RETRY_AFTER, HeaderValue::from(limits::RETRY_AFTER_S));
+            headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after()));
         }
         // For the envelope's log and metrics, which see only the response.
         response.extensions_mut().insert(self.code);
@@ -164,49 +122,63 @@ impl IntoResponse for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_core::JobId;
     use baton_core::command::Never;
+    use baton_core::cron::BadWhen;
+    use baton_core::cron::put::PutError;
+    use baton_core::job::State;
+    use baton_core::job::batch::BatchError;
+    use baton_core::job::cancel::CancelError;
+    use baton_core::job::confirm::ConfirmError;
     use baton_core::job::enqueue::EnqueueError;
+    use baton_core::job::requeue::RequeueError;
     use baton_core::job::wake::WakeError;
-    use std::collections::BTreeSet;
 
-    /// The codes that a section of `docs/errors.md` explains.
-    fn explained(section: &str) -> BTreeSet<&'static str> {
-        let text = crate::docs::ERRORS;
-        let start = text.find(&format!("\n## {section}\n")).expect("the section exists") + 4;
-        let rest = &text[start..];
-        let end = rest.find("\n## ").unwrap_or(rest.len());
-        rest[..end].lines().filter_map(|line| line.strip_prefix("### ")).collect()
+    fn id() -> JobId {
+        "job_018bcfe568007001800000000000002a".parse().unwrap()
     }
 
-    #[test]
-    fn every_code_is_explained_and_every_explained_code_exists() {
-        let table: BTreeSet<_> = CODES.iter().map(|row| row.code).collect();
-        assert_eq!(table.len(), CODES.len(), "a code stands once");
-        assert_eq!(table, explained("Answers of the server"));
+    fn no(refusal: impl Told) -> Fault {
+        CommitError::Refused(refusal).into()
     }
 
-    #[test]
-    fn a_code_is_explained_once_in_the_whole_page() {
-        let mut seen = BTreeSet::new();
-        for code in crate::docs::ERRORS.lines().filter_map(|line| line.strip_prefix("### ")) {
-            assert!(seen.insert(code), "{code} is explained twice, so its link is ambiguous");
-        }
+    fn full() -> EnqueueError {
+        EnqueueError::QueueFull { what: "lane project:p".to_owned(), limit: 100, waiting: 100 }
     }
 
     #[test]
     fn whatever_a_request_can_be_refused_with_has_a_status() {
         let name = || "x".parse().unwrap();
-        let id = "job_018bcfe568007001800000000000002a".parse().unwrap();
         let refusals: Vec<(Fault, u16)> = vec![
-            (CommitError::Refused(EnqueueError::UnknownType { name: name(), known: String::new() }).into(), 422),
-            (CommitError::Refused(EnqueueError::PayloadTooLarge { bytes: 2, max: 1 }).into(), 413),
-            (CommitError::Refused(EnqueueError::DeadlinePast).into(), 422),
-            (CommitError::Refused(EnqueueError::TooFarAhead { what: "the deadline" }).into(), 422),
-            (CommitError::Refused(WakeError::NotFound(id)).into(), 404),
-            (
-                CommitError::Refused(WakeError::AlreadyEnded { job: id, state: baton_core::job::State::Failed }).into(),
-                409,
-            ),
+            (no(EnqueueError::UnknownType { name: name(), known: String::new() }), 422),
+            (no(EnqueueError::PayloadTooLarge { bytes: 2, max: 1 }), 413),
+            (no(EnqueueError::InvalidPayload { detail: String::new() }), 422),
+            (no(EnqueueError::DeadlinePast), 422),
+            (no(EnqueueError::TooFarAhead { what: "the deadline" }), 422),
+            (no(EnqueueError::BadMessageId), 422),
+            (no(EnqueueError::MessageForgotten { job: id() }), 409),
+            (no(EnqueueError::Disabled), 503),
+            (no(full()), 429),
+            (no(BatchError::Size { jobs: 0 }), 422),
+            (no(BatchError::Job { index: 1, source: full() }), 429),
+            (no(RequeueError::Size { jobs: 0 }), 422),
+            (no(RequeueError::NotFound(id())), 404),
+            (no(RequeueError::NotFailed { job: id(), state: State::Queued }), 409),
+            (no(RequeueError::Before { job: id(), into: id() }), 409),
+            (no(RequeueError::Job { job: id(), source: full() }), 429),
+            (no(WakeError::NotFound(id())), 404),
+            (no(WakeError::AlreadyEnded { job: id(), state: State::Failed }), 409),
+            (no(CancelError::NotFound(id())), 404),
+            (no(CancelError::AlreadyEnded { job: id(), state: State::Failed }), 409),
+            (no(ConfirmError::NotFound(id())), 404),
+            (no(ConfirmError::NotAsking { job: id(), state: State::Queued }), 409),
+            (no(ConfirmError::Answered(id())), 409),
+            (no(ConfirmError::TooLarge { bytes: 2, max: 1 }), 413),
+            (no(PutError::NotFound { project: "p".parse().unwrap(), name: "n".parse().unwrap() }), 404),
+            (no(PutError::When(BadWhen::Never(String::new()))), 422),
+            (no(PutError::UnknownType(name())), 422),
+            (no(PutError::InvalidPayload(String::new())), 422),
+            (no(PutError::PayloadTooLarge { bytes: 2, max: 1 }), 413),
             (CommitError::<Never>::KeyReused.into(), 422),
             (StoreError::Unavailable("secret".into()).into(), 503),
             (StoreError::OutcomeUnknown.into(), 503),
@@ -220,6 +192,22 @@ mod tests {
             assert!(!fault.detail.contains("secret"), "{fault:?}");
             assert_eq!(fault.code.code == "internal", status == 500, "{fault:?}");
         }
+    }
+
+    #[test]
+    fn a_full_queue_says_how_full_and_when_to_come_again() {
+        let fault = no(BatchError::Job { index: 7, source: full() });
+        let expected = Members { index: Some(7), limit: Some(100), waiting: Some(100), retry_after_ms: Some(1_000) };
+        assert_eq!(fault.members, expected);
+        assert_eq!(fault.into_response().headers()[RETRY_AFTER], "1");
+        assert!(!no(EnqueueError::Disabled).into_response().headers().contains_key(RETRY_AFTER));
+    }
+
+    #[test]
+    fn a_contract_may_have_its_own_name_for_a_refusal() {
+        let ended = || no(CancelError::AlreadyEnded { job: id(), state: State::Failed });
+        assert_eq!(ended().renamed("invalid_transition", "job_conflict").code(), "job_conflict");
+        assert_eq!(no(CancelError::NotFound(id())).renamed("invalid_transition", "x").code(), "job_not_found");
     }
 
     #[test]

@@ -60,11 +60,18 @@ impl Params {
 }
 
 #[cfg(test)]
+impl Params {
+    pub fn of(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
-        Params(pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())
+        Params::of(pairs)
     }
 
     #[test]

@@ -133,10 +133,14 @@ async fn metrics_show_depth_requests_and_work(server: &Server) {
         "baton_store_up 1",
         "baton_queue_depth{state=\"awaiting_tool\"} 1",
         "baton_queue_depth{state=\"queued\"} 0",
+        "baton_queue_depth{state=\"awaiting_user_confirmation\"} 0",
         "baton_project_queue_depth{project=\"deep\",state=\"awaiting_tool\"} 1",
         "baton_http_requests_total{method=\"POST\",route=\"/api/v1/jobs\",status=\"201\"} ",
         "baton_http_request_seconds_count{route=\"/api/v1/jobs\"} ",
         "baton_jobs_enqueued_total{type=\"echo\"} ",
+        "baton_job_attempts_total{type=\"echo\"} ",
+        "baton_job_run_seconds_count{type=\"echo\"} ",
+        "# HELP baton_job_run_seconds ",
     ] {
         assert!(reply.body.lines().any(|given| given.starts_with(line)), "{line} is not in\n{}", reply.body);
     }

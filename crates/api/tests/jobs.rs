@@ -7,7 +7,7 @@ use baton_core::limits::PAYLOAD_BYTES;
 use baton_wire::{Job, JobList, JobState, Priority};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use support::{Reply, Server};
+use support::Server;
 
 on_both_databases!(
     a_job_goes_all_the_way_and_shows_every_field,
@@ -49,17 +49,24 @@ async fn a_job_goes_all_the_way_and_shows_every_field(server: &Server) {
     let created = accepted["createdAt"].as_str().unwrap();
     assert_eq!((created.len(), created.ends_with('Z')), ("2026-01-31T09:30:00.000000Z".len(), true), "{created}");
     let expected = json!({
-        "id": id, "type": "echo", "version": 1, "projectId": "Shop.eu:1", "sourceSessionId": "s-1",
+        "id": id, "type": "echo", "version": 2, "projectId": "Shop.eu:1", "sourceSessionId": "s-1",
         "priority": "interactive", "state": "queued", "dedupeKey": null,
         "payload": { "message": "grüße", "z": [1, 2.5, null] }, "result": null, "error": null,
         "attempts": 0, "maxAttempts": 2, "createdAt": created, "startedAt": null, "completedAt": null,
         "cancelRequestedAt": null, "runningContext": { "threadId": null, "turnId": null },
+        "priorityNumber": 100, "failures": 0, "maxFailures": 2, "lane": "project:Shop.eu:1", "phase": "queued",
+        "waitingFor": null, "dueAt": created, "progress": null, "question": null, "cancelReason": null,
+        "requeuedFrom": null, "requeuedAs": null, "scheduleId": null, "dedupe": "enqueued",
     });
     assert_eq!(accepted, expected);
 
     server.until(&id, "job.completed").await;
     let ended: Value = server.get(&format!("/api/orchestrator/jobs/{id}")).await.ok();
+    assert_eq!(ended, server.get(&format!("{JOBS}/{id}")).await.ok::<Value>());
     let mut expected = expected;
+    expected.as_object_mut().unwrap().remove("dedupe");
+    expected["phase"] = json!("completed");
+    expected["dueAt"] = json!(null);
     expected["state"] = json!("completed");
     expected["attempts"] = json!(1);
     expected["result"] = json!({ "message": "grüße" });
@@ -80,7 +87,10 @@ async fn a_refused_job_says_which_field_is_wrong(server: &Server) {
         (json!({ "type": "echo", "projectId": "a b" }), "projectId"),
         (json!({ "type": "echo", "projectId": "p", "payload": null }), "payload"),
         (json!({ "type": "echo", "projectId": "p", "payload": [1] }), "payload"),
-        (json!({ "type": "echo", "projectId": "p", "priority": 100 }), "priority"),
+        (json!({ "type": "echo", "projectId": "p", "priority": 1000 }), "priority"),
+        (json!({ "type": "echo", "projectId": "p", "priority": -1 }), "priority"),
+        (json!({ "type": "echo", "projectId": "p", "priority": 1.5 }), "priority"),
+        (json!({ "type": "echo", "projectId": "p", "messageId": 7 }), "messageId"),
         (json!({ "type": "echo", "projectId": "p", "priority": "urgent" }), "priority"),
         (json!({ "type": "echo", "projectId": "p", "notBefore": "tomorrow" }), "notBefore"),
         (json!({ "type": "echo", "projectId": "p", "deadline": 1_700_000_000 }), "deadline"),
@@ -215,13 +225,9 @@ async fn a_page_of_large_jobs_is_cut_and_goes_on(server: &Server) {
     assert_eq!(rest.next_cursor, None);
 }
 
-fn replayed(reply: &Reply) -> bool {
-    reply.header("idempotency-replayed") == Some("true")
-}
-
 async fn a_repeated_request_gets_the_same_bytes_and_does_nothing(server: &Server) {
     let first = server.post_keyed(JOBS, &echo("once").to_string(), "k1").await;
-    assert_eq!((first.status, replayed(&first)), (201, false));
+    assert_eq!((first.status, first.replayed()), (201, false));
     let job: Job = first.parse();
     server.until(job.id, "job.completed").await;
     // Said differently, but the same.
@@ -230,7 +236,7 @@ async fn a_repeated_request_gets_the_same_bytes_and_does_nothing(server: &Server
         r#" { "payload" : {"message":"on\u0063e"},   "projectId":"p", "type":"echo" } "#.to_owned(),
     ] {
         let again = server.post_keyed(JOBS, &body, "k1").await;
-        assert_eq!((again.status, replayed(&again)), (200, true), "{again:?}");
+        assert_eq!((again.status, again.replayed()), (200, true), "{again:?}");
         assert_eq!(again.body, first.body, "as it stood then, byte for byte");
         assert_eq!(again.header("content-type"), first.header("content-type"));
     }
@@ -244,7 +250,7 @@ async fn many_repetitions_at_once_make_one_job(server: &Server) {
     let mut replies = Vec::new();
     for reply in all(asks).await {
         assert!([200, 201].contains(&reply.status), "{reply:?}");
-        replies.push((reply.status == 201, replayed(&reply), reply.body));
+        replies.push((reply.status == 201, reply.replayed(), reply.body));
     }
     assert_eq!(replies.iter().filter(|(created, ..)| *created).count(), 1);
     assert!(replies.iter().all(|(created, replayed, _)| created != replayed));
@@ -279,7 +285,7 @@ async fn a_key_belongs_to_one_request_at_one_endpoint(server: &Server) {
     // Another endpoint, another key, though it reads the same.
     let waiting = later(server, "p").await;
     let woken = server.post_keyed(&format!("{JOBS}/{}/wake", waiting.id), "", "k").await;
-    assert_eq!((woken.status, replayed(&woken)), (200, false), "{woken:?}");
+    assert_eq!((woken.status, woken.replayed()), (200, false), "{woken:?}");
     // The path is part of the request.
     let other = server.post_keyed(&format!("{JOBS}/{}/wake", job.id), "", "k").await;
     other.refused(422, "idempotency_key_reused");
@@ -295,7 +301,7 @@ async fn a_refusal_is_not_remembered(server: &Server) {
     let wrong = json!({ "type": "moon", "projectId": "p" }).to_string();
     for _ in 0..2 {
         let reply = server.post_keyed(JOBS, &wrong, "k").await;
-        assert!(!replayed(&reply));
+        assert!(!reply.replayed());
         reply.refused(422, "unknown_job_type");
     }
     assert_eq!(server.post_keyed(JOBS, &echo("right").to_string(), "k").await.status, 201);
@@ -326,7 +332,7 @@ async fn waking_an_ended_job_is_refused_unless_it_is_a_repetition(server: &Serve
     assert!(detail.contains("completed"), "{detail}");
     server.post(&path, &json!({})).await.refused(409, "invalid_transition");
     let again = server.post_keyed(&path, "{ }", "w").await;
-    assert_eq!((again.status, replayed(&again)), (200, true), "{again:?}");
+    assert_eq!((again.status, again.replayed()), (200, true), "{again:?}");
     assert_eq!(again.body, woken.body);
     server.post(&path, &json!({ "why": "x" })).await.refused(400, "invalid_request");
     server.post(&path, &json!([])).await.refused(400, "invalid_request");
@@ -338,6 +344,13 @@ async fn ids_that_name_no_job_are_not_found(server: &Server) {
         [unknown, "job_x", "018bcfe568007001800000000000002a", "run_018bcfe568007001800000000000002a", "%ff", "%00"]
     {
         server.get(&format!("/api/orchestrator/jobs/{id}")).await.refused(404, "job_not_found");
-        server.post(&format!("{JOBS}/{id}/wake"), &json!({})).await.refused(404, "job_not_found");
+        server.get(&format!("{JOBS}/{id}")).await.refused(404, "job_not_found");
+        for verb in ["wake", "cancel", "requeue"] {
+            server.post(&format!("{JOBS}/{id}/{verb}"), &json!({})).await.refused(404, "job_not_found");
+        }
+        let yes = json!({ "confirmed": true });
+        server.post(&format!("{JOBS}/{id}/confirm"), &yes).await.refused(404, "job_not_found");
+        let orchestrator = format!("/api/orchestrator/jobs/{id}/cancel");
+        server.post(&orchestrator, &json!({})).await.refused(404, "job_not_found");
     }
 }

@@ -63,6 +63,7 @@ impl Chaos {
                 "sourceSessionId",
                 "notBefore",
                 "deadline",
+                "messageId",
                 "id",
                 "",
             ]);
@@ -76,6 +77,46 @@ impl Chaos {
             }
         }
         job
+    }
+
+    /// A request to change something, right except for what was changed about it.
+    fn change(&mut self) -> (&'static str, &'static str, Value) {
+        let (method, path) = *self.pick(&[
+            &("POST", "/api/v1/jobs/batch"),
+            &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/cancel"),
+            &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/confirm"),
+            &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/requeue"),
+            &("POST", "/api/v1/dead-letters/requeue"),
+            &("POST", "/api/v1/lanes/some%20lane/pause"),
+            &("POST", "/api/v1/lanes/some%20lane/resume"),
+            &("PUT", "/api/v1/projects/p/schedules/rarely"),
+            &("POST", "/api/v1/projects/p/schedules/rarely/pause"),
+            &("DELETE", "/api/v1/projects/p/schedules/rarely"),
+        ]);
+        let mut body = json!({});
+        for _ in 0..self.below(4) {
+            let field = self.pick(&[
+                "jobs",
+                "jobIds",
+                "projectId",
+                "type",
+                "limit",
+                "reason",
+                "confirmed",
+                "note",
+                "cron",
+                "timeZone",
+                "payload",
+                "catchUp",
+                "singleFlight",
+            ]);
+            body[field] = match self.below(4) {
+                0 => json!([self.job(), self.value(2)]),
+                1 => json!(self.pick(&["30 5 1 1 *", "UTC", "one", "noop", "job_018bcfe568007001800000000000002a"])),
+                _ => self.value(3),
+            };
+        }
+        (method, path, body)
     }
 
     /// Text that was JSON before it was damaged.
@@ -124,6 +165,13 @@ impl Chaos {
             "/api/orchestrator/jobs/%00%ff",
             "/api/orchestrator/jobs/..%2f..%2fetc",
             "/api/v1/audit",
+            "/api/v1/jobs/%00",
+            "/api/v1/dead-letters",
+            "/api/v1/lanes",
+            "/api/v1/lanes/%E2%82%AC%2F..",
+            "/api/v1/lanes/%00",
+            "/api/v1/schedules",
+            "/api/v1/projects/p/schedules/%ff",
             "/healthz",
             "//",
             "/%",
@@ -131,7 +179,18 @@ impl Chaos {
         let mut path = base.to_owned();
         for n in 0..self.below(4) {
             path.push(if n == 0 { '?' } else { '&' });
-            path.push_str(self.pick(&["after", "limit", "wait_ms", "state", "cursor", "", "%", "a[]"]));
+            path.push_str(self.pick(&[
+                "after",
+                "limit",
+                "wait_ms",
+                "state",
+                "cursor",
+                "projectId",
+                "type",
+                "",
+                "%",
+                "a[]",
+            ]));
             path.push_str(self.pick(&["=", "", "=="]));
             let value = self.pick(&[
                 "1",
@@ -145,6 +204,9 @@ impl Chaos {
                 "%zz",
                 "c1ffffffffffffffff",
                 "j1",
+                "l100",
+                "s1c3bc2f61",
+                "d1018bcfe568007001800000000000002a",
                 ",,,",
                 "canceled",
                 "a+b",
@@ -242,6 +304,10 @@ async fn nothing_that_is_sent_breaks_or_hangs_the_server(server: &Server) {
             let ask = Ask { method: "POST", path: "/api/v1/jobs", headers: &[JSON], body: &body };
             check(what, &body, server.send(ask).await.status);
         }
+        let (method, path, body) = chaos.change();
+        let body = body.to_string();
+        let ask = Ask { method, path, headers: &[JSON], body: body.as_bytes() };
+        check("a wrong change", format!("{method} {path} {body}").as_bytes(), server.send(ask).await.status);
         let path = chaos.path();
         let reply = server.raw(&Ask { path: &path, ..Ask::default() }.bytes()).await;
         check("a path", path.as_bytes(), reply.map_or(400, |reply| reply.status));

@@ -6,6 +6,7 @@ use crate::config::{self, StoreSettings};
 use crate::fault::Fault;
 use crate::paint::{bad, good, warn};
 use crate::{address, print, server};
+use baton_core::rules::Rules;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
 use baton_engine::{audit, node};
@@ -44,7 +45,9 @@ async fn offline(settings: &StoreSettings) -> Result<Audit, Fault> {
         return Err(Fault::new("config_invalid", format!("there is no data directory {}", dir.display()))
             .hint("name it with --data-dir"));
     }
-    let store = server::open(settings, Corrupt::LeaveAlone, &Registry::builtin()).await.map_err(|fault| {
+    // Nothing is decided here, so no rule matters.
+    let definitions = Registry::builtin().definitions(Rules::default());
+    let store = server::open(settings, Corrupt::LeaveAlone, definitions).await.map_err(|fault| {
         let running = fault.is(OpenError::InUse(dir.clone()).code());
         let where_to = address::read(dir).map(|address| format!(" --server http://{address}")).unwrap_or_default();
         if running { fault.hint(format!("a server is running: ask it with `baton audit{where_to}`")) } else { fault }

@@ -8,9 +8,11 @@ use crate::fault::Fault;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
 use baton_wire::{Problem, header, limit};
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How often a request is sent before giving up.
@@ -64,8 +66,22 @@ impl Client {
         Ok(self.ask(|| self.request(Method::GET, path).query(query)).await?.value)
     }
 
+    /// Putting the same thing there twice is putting it there once.
+    pub async fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Fault> {
+        Ok(self.ask(|| self.request(Method::PUT, path).json(body)).await?.value)
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<(), Fault> {
+        self.send(|| self.request(Method::DELETE, path)).await.map(|_| ())
+    }
+
     /// The key makes it safe to send this more than once.
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, key: &str) -> Result<Said<T>, Fault> {
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Result<Said<T>, Fault> {
         if !key.bytes().all(|b| (b' '..=b'~').contains(&b)) {
             return Err(Fault::usage("--key must be printable ASCII"));
         }
@@ -79,6 +95,12 @@ impl Client {
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<T>, Fault> {
+        let Said { value, replayed } = self.send(request).await?;
+        Ok(Said { value: understand(&value)?, replayed })
+    }
+
+    /// Sends until there is an answer, a bounded number of times; the answer is not yet understood.
+    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<Vec<u8>>, Fault> {
         let mut pause = PAUSE;
         let mut tries = 0;
         loop {
@@ -86,7 +108,7 @@ impl Client {
             let fault = match self.once(request()).await {
                 Ok(Answer::Said { body, replayed }) => {
                     // Ours was the first if an earlier try got through without our hearing of it.
-                    return Ok(Said { value: understand(&body)?, replayed: replayed && tries == 1 });
+                    return Ok(Said { value: body, replayed: replayed && tries == 1 });
                 }
                 Ok(Answer::Refused(fault)) => return Err(fault),
                 Ok(Answer::Busy(fault)) | Err(fault) => fault,
@@ -103,6 +125,7 @@ impl Client {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let replayed = response.headers().contains_key(header::IDEMPOTENCY_REPLAYED);
+        let again_soon = response.headers().contains_key(RETRY_AFTER);
         // An answer that breaks off is no answer.
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if status.is_success() {
@@ -113,7 +136,8 @@ impl Client {
             Err(_) => Fault::new("unexpected_answer", format!("{} answered with {status} and no reason", self.server))
                 .hint("is that really Baton? check --server"),
         };
-        let busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT);
+        // A full queue says when to come again too, but emptying it takes longer than we would wait.
+        let busy = (status == StatusCode::SERVICE_UNAVAILABLE && again_soon) || status == StatusCode::REQUEST_TIMEOUT;
         Ok(if busy { Answer::Busy(fault) } else { Answer::Refused(fault) })
     }
 
@@ -126,6 +150,19 @@ impl Client {
         Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
             .hint("start one with `baton up`, or name it with --server")
     }
+}
+
+/// A name as one segment of a path, whatever it contains.
+pub fn segment(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
 }
 
 /// What the server said.
@@ -151,4 +188,20 @@ fn understand<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
         Fault::new("unexpected_answer", format!("the answer cannot be understood: {error}"))
             .hint("are the server and this program of the same version?")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_one_segment_of_a_path() {
+        for (name, text) in [("project:demo", "project:demo"), ("a/b?c#d%", "a%2Fb%3Fc%23d%25"), ("ü x", "%C3%BC%20x")]
+        {
+            assert_eq!(segment(name), text);
+            let mut url = Url::parse("http://localhost").unwrap();
+            url.set_path(&format!("/api/v1/lanes/{text}/pause"));
+            assert_eq!(url.path(), format!("/api/v1/lanes/{text}/pause"), "it is not encoded twice");
+        }
+    }
 }

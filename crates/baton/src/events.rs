@@ -47,7 +47,7 @@ fn line(event: &Event) -> Result<(), Fault> {
     write!(out, "{}  ", dim(event.at))?;
     match event.kind.rsplit('.').next() {
         Some("completed") => write!(out, "{}", good(kind))?,
-        Some("failed" | "expired" | "recovered") => write!(out, "{}", bad(kind))?,
+        Some("failed" | "expired" | "recovered" | "cancelled" | "retry_scheduled") => write!(out, "{}", bad(kind))?,
         _ => write!(out, "{}", busy(kind))?,
     }
     writeln!(out, "  {} #{}  {}  {}", event.subject, event.n, event.actor, dim(&event.data))?;

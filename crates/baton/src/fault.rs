@@ -7,7 +7,7 @@ use baton_wire::Problem;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Exit codes. Stable; the numbers above 2 are those of sysexits.
+/// Exit codes. Stable; the numbers above 3 are those of sysexits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Ok = 0,
@@ -15,6 +15,8 @@ pub enum Exit {
     Failed = 1,
     /// The command line is not understood.
     Usage = 2,
+    /// Jobs that were watched have ended, but not all of them completed.
+    NotCompleted = 3,
     /// What is stored is damaged or does not fit.
     Data = 65,
     /// The server or the database cannot be reached.
@@ -31,7 +33,7 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 11] = [
+pub const CODES: [(&str, Exit, &str); 12] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
@@ -42,6 +44,7 @@ pub const CODES: [(&str, Exit, &str); 11] = [
     ("server_unreachable", Exit::Unavailable, "No Baton answers"),
     ("unexpected_answer", Exit::Unavailable, "The answer is not Baton's"),
     ("job_not_completed", Exit::Failed, "The job did not complete"),
+    ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
     ("history_violated", Exit::Data, "The history is not as it was written"),
 ];
 
@@ -84,11 +87,9 @@ impl Fault {
         let problem = Problem {
             kind: Problem::page(code),
             title: title.to_owned(),
-            status: None,
             detail,
             code: code.to_owned(),
-            hint: None,
-            request_id: None,
+            ..Problem::default()
         };
         Self::Told { exit, problem: Box::new(problem) }
     }
@@ -111,6 +112,14 @@ impl Fault {
             problem.hint = Some(text.into());
         }
         self
+    }
+
+    /// Which one of a list the server found wrong, counted from 0.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::Told { problem, .. } => problem.members.index,
+            Self::NobodyReads => None,
+        }
     }
 
     /// Without the password, which drivers like to repeat.

@@ -10,11 +10,14 @@ mod client;
 mod config;
 mod events;
 mod fault;
+mod input;
 mod jobs;
+mod lanes;
 mod log;
 mod moment;
 mod paint;
 mod print;
+mod schedules;
 mod server;
 mod signals;
 mod version;
@@ -44,6 +47,8 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Up(args) => server::run(server::Mode::Up, &args.settings),
         Command::Serve(args) => server::run(server::Mode::Serve { start_empty: args.start_empty }, &args.settings),
         Command::Jobs(args) => client::block_on(jobs::run(args)),
+        Command::Lanes(args) => client::block_on(lanes::run(args)),
+        Command::Schedules(args) => client::block_on(schedules::run(args)),
         Command::Events(args) => client::block_on(events::run(args)),
         Command::Audit(args) => audit::run(args),
         Command::Version(args) => version::run(args),

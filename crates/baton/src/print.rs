@@ -50,3 +50,9 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(),
     }
     Ok(())
 }
+
+/// Names with their values, one pair a line.
+pub fn pairs(rows: impl IntoIterator<Item = (&'static str, Cell)>) -> Result<(), Fault> {
+    let name = |name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold);
+    table(&[], rows.into_iter().map(|(key, value)| Row::from(vec![name(key), value])))
+}

@@ -5,9 +5,10 @@ use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
 use crate::{address, aside, banner, log, signals};
 use baton_api::App;
+use baton_core::definition::Definitions;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
-use baton_engine::{Engine, Options, OsEntropy, SystemClock, node};
+use baton_engine::{Chronicler, Engine, Options, OsEntropy, SystemClock, node};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
@@ -64,7 +65,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
     let aside = aside::Before::look(&settings.store);
-    let store = open(&settings.store, mode.corrupt(), &registry).await?;
+    let store = open(&settings.store, mode.corrupt(), registry.definitions(settings.rules)).await?;
     let moved = aside.moved(&settings.store.data_dir);
     let up = async {
         let listener = bind(settings.listen).await?;
@@ -113,10 +114,11 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
 }
 
 /// Opens the store; the same for a server and for an audit without one.
-pub async fn open(settings: &StoreSettings, corrupt: Corrupt, registry: &Registry) -> Result<Store, Fault> {
-    let definitions = Arc::new(registry.definitions());
-    let clock = Arc::new(SystemClock);
-    let mut options = OpenOptions::new(settings.data_dir.clone(), clock, Arc::new(OsEntropy::default()), definitions);
+pub async fn open(settings: &StoreSettings, corrupt: Corrupt, definitions: Definitions) -> Result<Store, Fault> {
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy::default()));
+    let chronicler = Chronicler::new(definitions.rules);
+    let mut options = OpenOptions::new(settings.data_dir.clone(), clock, entropy, Arc::new(definitions));
+    options.observer = Some(Arc::new(chronicler));
     options.backend = settings.backend();
     options.corrupt = corrupt;
     Store::open(options).await.map_err(|error| Fault::open(&error).scrubbed(settings.database.as_ref()))
@@ -158,6 +160,9 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
 
 fn announce(mode: Mode, address: SocketAddr, settings: &Settings, moved: Option<&Path>) -> Result<(), Fault> {
     let database = settings.store.database.as_ref().map_or_else(|| "embedded".to_owned(), ToString::to_string);
+    if !settings.rules.enabled {
+        tracing::warn!("the queue is switched off: no job is taken in, and none is handed out");
+    }
     tracing::info!(%address, data_dir = %settings.store.data_dir.display(), %database, "listening");
     match mode {
         Mode::Serve { .. } => Ok(()),

@@ -101,9 +101,10 @@ fn a_payload_comes_from_a_file_or_standard_input() {
 #[test]
 fn waiting_for_a_job_that_fails_exits_with_one() {
     let (server, _dir) = started();
-    let args = ["jobs", "enqueue", "echo", "--project", "p", "--payload", r#"{"delay_ms":"soon"}"#, "--wait"];
-    let err = server.ask(&args).failed(1, "job_not_completed").to_owned();
-    assert!(err.contains("invalid_payload"), "{err}");
+    let args = ["jobs", "enqueue", "echo", "--project", "p", "--wait", "--payload"];
+    let failed = server.ask(&[&args[..], &[r#"{"fail":"deterministic"}"#]].concat());
+    assert!(failed.failed(1, "job_not_completed").contains("asked_to_fail"), "{failed:?}");
+    server.ask(&[&args[..], &[r#"{"delay_ms":"soon"}"#]].concat()).failed(1, "invalid_payload");
     let refused = server.ask(&["jobs", "enqueue", "moon", "--project", "p"]);
     assert!(refused.failed(1, "unknown_job_type").contains("known types: echo, noop"));
     server.stop();

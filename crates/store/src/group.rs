@@ -98,7 +98,7 @@ pub(crate) struct Claimed {
 /// One who waits for a group's commit.
 pub(crate) enum Work {
     Command(Box<dyn Member>),
-    Claim(ClaimSeat),
+    Claim(Box<ClaimSeat>),
     Purge(PurgeSeat),
 }
 

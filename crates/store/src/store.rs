@@ -108,7 +108,7 @@ impl Store {
         }
         let claim = ask.map(|ask| {
             let (reply, heard) = oneshot::channel();
-            works.push(Work::Claim(ClaimSeat { ask, claimed: Claimed::default(), reply }));
+            works.push(Work::Claim(Box::new(ClaimSeat { ask, claimed: Claimed::default(), reply })));
             heard
         });
         if !works.is_empty() {

@@ -8,13 +8,25 @@ mod audit;
 mod event;
 pub mod header;
 mod job;
+mod lane;
+mod priority;
 mod problem;
+mod request;
+mod schedule;
+mod state;
+mod taken;
 mod time;
 
 pub use audit::{Audit, Violation};
 pub use event::{Event, EventList, TAIL};
-pub use job::{Job, JobList, JobState, Left, NewJob, Priority, RunningContext};
-pub use problem::Problem;
+pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
+pub use lane::{Lane, LaneList};
+pub use priority::{BadPriority, Priority, PriorityNumber};
+pub use problem::{Members, Problem};
+pub use request::{Cancel, Confirm, NewBatch, NewJob, RequeueLetters};
+pub use schedule::{DEFAULT_TIME_ZONE, NewSchedule, Schedule, ScheduleList};
+pub use state::JobState;
+pub use taken::{BatchTaken, EnqueuedJob, LettersRequeued, RequeuedLetter, Taken};
 pub use time::{BadTime, Time};
 
 /// A JSON object.
@@ -25,6 +37,9 @@ pub mod limit {
     /// Jobs in one page.
     pub const JOBS: usize = 200;
     pub const JOBS_DEFAULT: usize = 50;
+    /// Lanes, or schedules, in one page.
+    pub const NAMES: usize = 200;
+    pub const NAMES_DEFAULT: usize = 50;
     /// Events in one page.
     pub const EVENTS: usize = 1_000;
     pub const EVENTS_DEFAULT: usize = 100;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The body of every error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// Where the code is explained, relative to the server.
@@ -22,6 +22,26 @@ pub struct Problem {
     pub hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    #[serde(flatten)]
+    pub members: Members,
+}
+
+/// What some problems say besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Members {
+    /// Which one of a list, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// How many may wait where it is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// How many do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
+    /// After how long it is worth asking again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u32>,
 }
 
 impl Problem {
@@ -30,5 +50,23 @@ impl Problem {
     /// The page that explains a code.
     pub fn page(code: &str) -> String {
         format!("/docs/errors#{code}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn members_stand_beside_the_other_fields_and_only_if_they_are_known() {
+        let plain = json!({ "type": "t", "title": "", "detail": "d", "code": "c" });
+        let read: Problem = serde_json::from_value(plain.clone()).unwrap();
+        assert_eq!(read.members, Members::default());
+        assert_eq!(serde_json::to_value(&read).unwrap(), plain);
+        let full = Members { index: Some(3), retry_after_ms: Some(1_000), ..Members::default() };
+        let said = serde_json::to_value(Problem { members: full, ..read }).unwrap();
+        assert_eq!((&said["index"], &said["retryAfterMs"]), (&json!(3), &json!(1000)));
+        assert_eq!(serde_json::from_value::<Problem>(said).unwrap().members, full);
     }
 }

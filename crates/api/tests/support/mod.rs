@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
 use baton_api::App;
-use baton_engine::{Engine, Options, OsEntropy, Registry, SystemClock, node};
+use baton_core::rules::Rules;
+use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
 use baton_sim::schema::Schema;
 use baton_store::{Backend, OpenOptions, Store};
 use baton_wire::{Event, EventList, Job};
@@ -27,27 +28,46 @@ pub enum Database {
     Postgres,
 }
 
-/// Declares each test twice: once on each database.
+/// Declares each test twice: once on each database. `setup` may come first, with an arrow.
 #[macro_export]
 macro_rules! on_both_databases {
-    ($($name:ident),* $(,)?) => {
+    ($setup:path => $($name:ident),* $(,)?) => {
         mod sqlite {
             $(#[tokio::test]
             async fn $name() {
-                $crate::support::run($crate::support::Database::Sqlite, super::$name).await;
+                $crate::support::run_with($crate::support::Database::Sqlite, $setup(), super::$name).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
-                $crate::support::run($crate::support::Database::Postgres, super::$name).await;
+                $crate::support::run_with($crate::support::Database::Postgres, $setup(), super::$name).await;
             })*
         }
     };
+    ($($name:ident),* $(,)?) => {
+        $crate::on_both_databases!($crate::support::Setup::default => $($name),*);
+    };
+}
+
+/// What a server may be given of a test's own.
+pub struct Setup {
+    pub rules: Rules,
+    pub registry: Registry,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { rules: Rules::default(), registry: Registry::builtin() }
+    }
 }
 
 pub async fn run(database: Database, test: impl AsyncFnOnce(&Server)) {
-    let Some(server) = Server::start(database).await else { return };
+    run_with(database, Setup::default(), test).await;
+}
+
+pub async fn run_with(database: Database, setup: Setup, test: impl AsyncFnOnce(&Server)) {
+    let Some(server) = Server::start_with(database, setup).await else { return };
     test(&server).await;
     server.stop().await;
 }
@@ -63,15 +83,19 @@ pub struct Server {
 
 impl Server {
     pub async fn start(database: Database) -> Option<Self> {
+        Self::start_with(database, Setup::default()).await
+    }
+
+    pub async fn start_with(database: Database, Setup { rules, registry }: Setup) -> Option<Self> {
         let schema = match database {
             Database::Sqlite => None,
             Database::Postgres => Some(Schema::create().await.unwrap()?),
         };
         let dir = tempfile::tempdir().unwrap();
-        let registry = Registry::builtin();
-        let definitions = Arc::new(registry.definitions());
+        let definitions = Arc::new(registry.definitions(rules));
         let entropy = Arc::new(OsEntropy::default());
         let mut options = OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), entropy.clone(), definitions);
+        options.observer = Some(Arc::new(Chronicler::new(rules)));
         if let Some(schema) = &schema {
             options.backend = Backend::Postgres(schema.url.clone());
         }
@@ -128,6 +152,15 @@ impl Server {
     pub async fn post(&self, path: &str, body: &Value) -> Reply {
         let body = body.to_string();
         self.send(Ask { method: "POST", path, headers: &[JSON], body: body.as_bytes() }).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        let body = body.to_string();
+        self.send(Ask { method: "PUT", path, headers: &[JSON], body: body.as_bytes() }).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(Ask { method: "DELETE", path, ..Ask::default() }).await
     }
 
     pub async fn post_keyed(&self, path: &str, body: &str, key: &str) -> Reply {
@@ -220,6 +253,11 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// Answered from an idempotency record.
+    pub fn replayed(&self) -> bool {
+        self.header("idempotency-replayed") == Some("true")
+    }
+
     #[track_caller]
     pub fn ok<T: serde::de::DeserializeOwned>(&self) -> T {
         assert_eq!(self.status, 200, "{self:?}");
@@ -236,7 +274,8 @@ impl Reply {
         assert_eq!(problem.status, Some(status));
         assert_eq!(problem.kind, format!("/docs/errors#{code}"));
         assert_eq!(problem.request_id.as_deref(), self.header("x-request-id"));
-        assert_eq!(self.header("retry-after").is_some(), status == 503, "{self:?}");
+        let soon = [429, 503].contains(&status) && code != "queue_disabled";
+        assert_eq!(self.header("retry-after").is_some(), soon, "{self:?}");
         problem.detail
     }
 }

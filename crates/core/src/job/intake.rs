@@ -34,7 +34,8 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
         reads.lanes.insert(place.key);
     }
     reads.dedupes.extend(entry.job_type.dedupe.key(&order.kind, &facts));
-    reads.messages.extend(order.message_id.clone());
+    // What is no message id is refused before anybody looks for it.
+    reads.messages.extend(order.message_id.clone().filter(|id| is_message_id(id)));
     reads.crowd = counted(order, entry);
     reads
 }
@@ -46,6 +47,10 @@ fn inside(order: &Enqueue, entry: &Entry) -> Value {
 
 fn facts<'a>(order: &'a Enqueue, inside: &'a Value) -> Facts<'a> {
     Facts { project: &order.project, session: order.source_session.as_ref(), payload: inside }
+}
+
+fn is_message_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= limits::MESSAGE_ID_CHARS && !text.contains('\0')
 }
 
 /// Among those that the configured caps are about.
@@ -132,12 +137,16 @@ impl<'a> Intake<'a> {
             shape.check(&inside).map_err(|detail| EnqueueError::InvalidPayload { detail })?;
         }
         if let Some(known) = self.said_before(order, cx.now)? {
+            self.tell_of(&known);
             return Ok(known);
         }
         let key = entry.job_type.dedupe.key(&order.kind, &facts);
         if let Some(key) = &key
             && let Some(duplicate) = self.duplicate(order, entry, key)?
         {
+            // Said again, the message still stands for this job, also when it has ended.
+            self.remember(order, duplicate.job.id);
+            self.tell_of(&duplicate);
             return Ok(duplicate);
         }
         let (place, depth) = entry
@@ -163,9 +172,7 @@ impl<'a> Intake<'a> {
         if bytes > limits::PAYLOAD_BYTES {
             return Err(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
         }
-        if let Some(id) = &order.message_id
-            && (id.is_empty() || id.chars().count() > limits::MESSAGE_ID_CHARS || id.contains('\0'))
-        {
+        if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {
             return Err(EnqueueError::BadMessageId);
         }
         let horizon = cx.now.plus(limits::AHEAD);
@@ -183,14 +190,29 @@ impl<'a> Intake<'a> {
     /// What the same message came to before.
     fn said_before(&self, order: &Enqueue, now: Micros) -> Result<Option<Enqueued>, EnqueueError> {
         let Some(message) = &order.message_id else { return Ok(None) };
-        if let Some(id) = self.messages.get(message) {
-            let made = self.made.iter().find(|made| made.job.id == *id);
-            return Ok(made.map(|m| standing(&m.job, &m.cold, None, How::SameMessage)));
+        if let Some(id) = self.messages.get(message)
+            && let Some(made) = self.made.iter().find(|made| made.job.id == *id)
+        {
+            return Ok(Some(standing(&made.job, &made.cold, None, How::SameMessage)));
         }
-        let Some(id) = self.view.message(message, now) else { return Ok(None) };
+        let known = self.messages.get(message).copied().or_else(|| self.view.message(message, now));
+        let Some(id) = known else { return Ok(None) };
         match self.view.record(id) {
             Some((job, cold, ending)) => Ok(Some(standing(job, cold, ending, How::SameMessage))),
             None => Err(EnqueueError::MessageForgotten { job: id }),
+        }
+    }
+
+    /// A request that came to nothing new is counted, but is no event.
+    fn tell_of(&mut self, known: &Enqueued) {
+        self.changes.notes.push(known.job.note("job.deduplicated", Some(known.how.as_str())));
+    }
+
+    /// From now on the order's message stands for this job.
+    fn remember(&mut self, order: &Enqueue, job: JobId) {
+        if let Some(message) = &order.message_id {
+            self.messages.insert(message.clone(), job);
+            self.changes.messages.push((message.clone(), job));
         }
     }
 
@@ -219,7 +241,8 @@ impl<'a> Intake<'a> {
                     return Ok(Some(standing(&made.job, &made.cold, None, How::Merged)));
                 }
                 let made = &self.made[at];
-                return Ok(Some(standing(&made.job, &made.cold, None, How::AlreadyQueued)));
+                let how = if mode == Mode::DropDuplicate { How::Dropped } else { How::AlreadyQueued };
+                return Ok(Some(standing(&made.job, &made.cold, None, how)));
             }
             Some(Holder::There(job)) => match (mode, &job.status) {
                 (_, Status::Ended { how, .. }) => {
@@ -237,7 +260,6 @@ impl<'a> Intake<'a> {
         };
         let Some((job, how)) = how else { return Ok(None) };
         let Some((_, cold, ending)) = self.view.record(job.id) else { return Ok(None) };
-        self.changes.notes.push(job.note("job.deduplicated", Some(how.as_str())));
         if how != How::Merged {
             return Ok(Some(standing(job, cold, ending, how)));
         }
@@ -344,10 +366,7 @@ impl<'a> Intake<'a> {
         if let Some(key) = key {
             self.keys.insert(key, at);
         }
-        if let Some(message) = &order.message_id {
-            self.messages.insert(message.clone(), job.id);
-            self.changes.messages.push((message.clone(), job.id));
-        }
+        self.remember(order, job.id);
         self.made.push(Made { job, cold });
         &self.made[at]
     }
@@ -481,6 +500,16 @@ mod tests {
         assert_eq!((again.how, again.job.id), (How::SameMessage, first.job.id));
         top.now = NOW.plus(limits::MESSAGE_KEPT);
         assert_eq!(top.done(&said).how, How::Enqueued);
+        for (mode, key) in [(Mode::SingleFlight, "single"), (Mode::DropDuplicate, "drop")] {
+            let mut top = deduped(mode);
+            let first = top.done(&order(key, "x")).job.id;
+            let said = Enqueue { message_id: Some("m-2".to_owned()), ..order(key, "x") };
+            assert_eq!(top.done(&said).job.id, first, "it came to a job that was there");
+            top.track(first);
+            let job = top.claim();
+            top.settle(&job, Outcome::Failed(Failure::fatal("x", "x")));
+            assert_eq!(top.done(&said).how, How::SameMessage, "and it stays with it");
+        }
         for bad in ["", &"x".repeat(256), "a\0b"] {
             let bad = Enqueue { message_id: Some(bad.to_owned()), ..enqueue() };
             assert_eq!(top.refuse(&bad).code(), "invalid_message_id");

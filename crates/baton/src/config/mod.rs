@@ -1,7 +1,10 @@
 //! Settings: flags and environment first, then the file, then the defaults.
 
+mod queue;
+
 use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
+use baton_core::rules::Rules;
 use baton_core::seal::Key;
 use baton_store::{Backend, OpenError};
 use serde::Deserialize;
@@ -24,6 +27,8 @@ struct File {
     log_filter: Option<String>,
     slots: Option<usize>,
     seal_key_file: Option<PathBuf>,
+    #[serde(default)]
+    queue: queue::Section,
 }
 
 /// Where things are remembered.
@@ -43,6 +48,7 @@ pub struct Settings {
     pub log: LogFormat,
     pub log_filter: Option<String>,
     pub slots: Option<usize>,
+    pub rules: Rules,
 }
 
 /// A database URL. It may hold a password, so it is never printed as it is.
@@ -104,7 +110,7 @@ impl StoreSettings {
 pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
     let file = read(args.store.config.as_deref())?;
     let listen = given(args.listen.clone()).or(file.listen.clone()).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
-    let slots = args.slots.or(file.slots);
+    let slots = queue::slots(args.slots, file.slots, &file.queue)?;
     if slots.is_some_and(|slots| !(1..=SLOTS_MAX).contains(&slots)) {
         return Err(invalid(format!("slots must be from 1 to {SLOTS_MAX}")));
     }
@@ -113,6 +119,7 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
         log: args.log.or(file.log).unwrap_or(LogFormat::Pretty),
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
         slots,
+        rules: queue::rules(&args.queue, &file.queue)?,
         store: store_of(&args.store, file)?,
     })
 }
@@ -258,13 +265,15 @@ mod tests {
     fn flags_win_over_the_file_and_its_paths_are_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("baton.toml");
-        std::fs::write(&path, "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n").unwrap();
+        let text =
+            "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n[queue]\nmax_global = 7\n";
+        std::fs::write(&path, text).unwrap();
         let store = StoreArgs { config: Some(path.clone()), ..StoreArgs::default() };
         let args = SettingsArgs { store: store.clone(), ..SettingsArgs::default() };
         let read = settings(&args).unwrap();
         assert_eq!(read.listen.port(), 1);
         assert_eq!(read.store.data_dir, dir.path().join("data"));
-        assert_eq!((read.slots, read.log), (Some(3), LogFormat::Json));
+        assert_eq!((read.slots, read.log, read.rules.max_global), (Some(3), LogFormat::Json, 7));
         let args = SettingsArgs {
             listen: Some("127.0.0.1:2".to_owned()),
             slots: Some(4),

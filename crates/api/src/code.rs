@@ -1,0 +1,114 @@
+//! Every code that HTTP can answer with: one table, by status. Explained in `docs/errors.md`.
+
+/// A stable code with what is always the same about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    pub code: &'static str,
+    pub status: u16,
+    pub title: &'static str,
+    /// What to do, where that does not depend on the request.
+    pub hint: Option<&'static str>,
+    /// Whether trying again soon can help.
+    pub retry: bool,
+}
+
+const fn row(status: u16, code: &'static str, title: &'static str) -> Code {
+    Code { code, status, title, hint: None, retry: false }
+}
+
+const fn hint(code: Code, hint: &'static str) -> Code {
+    Code { hint: Some(hint), ..code }
+}
+
+const fn retry(code: Code) -> Code {
+    Code { retry: true, ..code }
+}
+
+pub const CODES: [Code; 35] = [
+    row(400, "invalid_json", "The body is not JSON"),
+    row(400, "invalid_request", "The request is not understood"),
+    row(400, "invalid_cursor", "The cursor is not one of ours"),
+    row(403, "forbidden_host", "The Host header does not name this machine"),
+    row(403, "forbidden_origin", "The request comes from a foreign web page"),
+    row(404, "not_found", "There is no such route"),
+    row(404, "job_not_found", "There is no such job"),
+    row(404, "lane_not_found", "There is no such lane"),
+    row(404, "schedule_not_found", "There is no such schedule"),
+    row(405, "method_not_allowed", "The route does not accept this method"),
+    row(408, "request_timeout", "The body took too long"),
+    row(409, "invalid_transition", "The job's state does not allow this"),
+    row(409, "job_conflict", "The job has already ended"),
+    row(409, "duplicate_message", "The message was enqueued before"),
+    row(409, "already_requeued", "The job was requeued before"),
+    row(409, "already_answered", "The question was answered before"),
+    row(413, "body_too_large", "The body is too large"),
+    row(413, "payload_too_large", "The payload is too large"),
+    row(413, "answer_too_large", "The answer is too large"),
+    hint(row(415, "unsupported_media_type", "The body must be JSON"), "send Content-Type: application/json"),
+    row(422, "unknown_job_type", "There is no such job type"),
+    row(422, "invalid_payload", "The payload does not fit its job type"),
+    row(422, "invalid_time", "The time cannot be used"),
+    row(422, "invalid_message_id", "The message id cannot be used"),
+    row(422, "invalid_schedule", "The schedule cannot be used"),
+    row(422, "batch_size", "There are too few or too many jobs at once"),
+    hint(
+        row(422, "idempotency_key_reused", "The idempotency key was used for another request"),
+        "use a new Idempotency-Key for a new request",
+    ),
+    retry(hint(
+        row(429, "queue_full", "Too many jobs are waiting"),
+        "nothing was enqueued; try again after Retry-After, or cancel what is no longer needed",
+    )),
+    row(500, "internal", "Something is wrong with Baton itself"),
+    retry(hint(
+        row(503, "outcome_unknown", "It is not known whether this took place"),
+        "repeat the request with the same Idempotency-Key; without a key, look first whether it took place",
+    )),
+    retry(hint(row(503, "store_unavailable", "The database cannot be reached"), "nothing was done; try again")),
+    retry(hint(row(503, "store_closed", "Baton is stopping"), "try again when it is back")),
+    retry(hint(row(503, "overloaded", "Too much is waiting"), "nothing was done; try again later")),
+    retry(row(503, "not_ready", "Baton is not ready")),
+    // Only an operator can change that, so trying again soon does not help.
+    hint(row(503, "queue_disabled", "The queue is switched off"), "start Baton with ORCHESTRATOR_QUEUE_ENABLED=true"),
+];
+
+impl Code {
+    pub fn find(code: &str) -> Option<&'static Self> {
+        CODES.iter().find(|row| row.code == code)
+    }
+
+    /// For what no client can be blamed for.
+    pub(crate) fn internal() -> &'static Self {
+        Self::find("internal").unwrap_or(&const { row(500, "internal", "Something is wrong with Baton itself") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The codes that a section of `docs/errors.md` explains.
+    fn explained(section: &str) -> BTreeSet<&'static str> {
+        let text = crate::docs::ERRORS;
+        let start = text.find(&format!("\n## {section}\n")).expect("the section exists") + 4;
+        let rest = &text[start..];
+        let end = rest.find("\n## ").unwrap_or(rest.len());
+        rest[..end].lines().filter_map(|line| line.strip_prefix("### ")).collect()
+    }
+
+    #[test]
+    fn every_code_is_explained_and_every_explained_code_exists() {
+        let table: BTreeSet<_> = CODES.iter().map(|row| row.code).collect();
+        assert_eq!(table.len(), CODES.len(), "a code stands once");
+        assert_eq!(table, explained("Answers of the server"));
+    }
+
+    #[test]
+    fn a_code_is_explained_once_in_the_whole_page() {
+        let mut seen = BTreeSet::new();
+        for code in crate::docs::ERRORS.lines().filter_map(|line| line.strip_prefix("### ")) {
+            assert!(seen.insert(code), "{code} is explained twice, so its link is ambiguous");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Dead letters: jobs that failed for good and have not been made anew.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::cursor;
+use crate::idempotency::{self, Keyed, rendered};
+use crate::job::show;
+use crate::limits;
+use crate::problem::Fault;
+use crate::query::Params;
+use crate::wait;
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::Response;
+use baton_core::changes::Changes;
+use baton_core::command::{Command, Ctx, Decision, Reads};
+use baton_core::definition::Definitions;
+use baton_core::job::enqueue::Enqueued;
+use baton_core::job::requeue::{Requeue, RequeueError};
+use baton_core::limits::BATCH_JOBS;
+use baton_core::{JobId, OrgId, View};
+use baton_store::DeadLetters;
+use baton_wire::{JobList, LettersRequeued, RequeueLetters, limit};
+use std::fmt::Display;
+use std::str::FromStr;
+
+pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<JobList>, Fault> {
+    params.allow(&["projectId", "type", "limit", "cursor"])?;
+    let ask = DeadLetters {
+        org: app.org().clone(),
+        project: name(&params, "projectId")?,
+        kind: name(&params, "type")?,
+        before: cursor::LETTERS.read_job(&params)?,
+        limit: params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?,
+        bytes: limits::PAGE_BYTES,
+    };
+    let page = wait::read(app.store().dead_letters(ask)).await?;
+    let jobs = page.items.iter().map(show).collect();
+    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::LETTERS.job(id)) }))
+}
+
+fn name<T: FromStr<Err: Display>>(params: &Params, field: &str) -> Result<Option<T>, Fault> {
+    params.one(field)?.map(|text| text.parse().map_err(|error| Fault::field(field, error))).transpose()
+}
+
+pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fault> {
+    let asked: RequeueLetters = call.body.parse_or_default()?;
+    let keyed = call.keyed("POST /api/v1/dead-letters/requeue", &asked)?;
+    if let Some(jobs) = asked.job_ids {
+        if asked.project_id.is_some() || asked.kind.is_some() || asked.limit.is_some() {
+            return Err(Fault::field("jobIds", "stands alone, without projectId, type or limit"));
+        }
+        if jobs.is_empty() {
+            return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
+        }
+        return commit(&app, jobs, keyed).await;
+    }
+    let limit = asked.limit.unwrap_or(BATCH_JOBS);
+    if !(1..=BATCH_JOBS).contains(&limit) {
+        return Err(Fault::field("limit", format!("must be a number from 1 to {BATCH_JOBS}")));
+    }
+    let ask = DeadLetters {
+        org: app.org().clone(),
+        project: asked.project_id,
+        kind: asked.kind,
+        before: None,
+        limit,
+        bytes: limits::PAGE_BYTES,
+    };
+    let mut rounds = 1;
+    loop {
+        let answer = commit(&app, find(&app, &ask).await?, keyed.clone()).await;
+        // Somebody else requeued, or retention removed, one of them in between: look again.
+        let raced = |fault: &Fault| ["already_requeued", "job_not_found"].contains(&fault.code());
+        if rounds == limits::LETTER_ROUNDS || !answer.as_ref().is_err_and(raced) {
+            return answer;
+        }
+        rounds += 1;
+    }
+}
+
+/// The newest, up to the limit. Large ones come in several pages.
+async fn find(app: &App, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
+    let mut found = Vec::new();
+    let mut before = None;
+    loop {
+        let limit = ask.limit - found.len();
+        let page = wait::read(app.store().dead_letters(DeadLetters { before, limit, ..ask.clone() })).await?;
+        found.extend(page.items.iter().map(|record| record.job.id));
+        before = page.next;
+        if before.is_none() || found.len() >= ask.limit {
+            return Ok(found);
+        }
+    }
+}
+
+async fn commit(app: &App, jobs: Vec<JobId>, keyed: Option<Keyed>) -> Result<Response, Fault> {
+    let from = jobs.clone();
+    let render = move |outs: &Vec<Enqueued>| {
+        let requeued = LettersRequeued::of(&from, outs);
+        rendered(if requeued.requeued > 0 { 201 } else { 200 }, &requeued)
+    };
+    idempotency::commit(app, Found(Requeue { org: app.org().clone(), jobs }), keyed, render).await
+}
+
+/// What a filter found, which may be nothing. Then nothing is done, and under a key that is
+/// remembered like everything else.
+struct Found(Requeue);
+
+impl Command for Found {
+    type Out = Vec<Enqueued>;
+    type No = RequeueError;
+
+    fn org(&self) -> &OrgId {
+        self.0.org()
+    }
+
+    fn reads(&self, defs: &Definitions) -> Reads {
+        self.0.reads(defs)
+    }
+
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Vec<Enqueued>, RequeueError> {
+        if self.0.jobs.is_empty() {
+            return Decision::Done(Vec::new(), Changes::none());
+        }
+        self.0.decide(view, cx)
+    }
+}

@@ -1,0 +1,56 @@
+//! What a refusal of a command tells a client besides its code.
+
+use baton_core::command::{Never, Refusal};
+use baton_core::cron::put::PutError;
+use baton_core::job::batch::BatchError;
+use baton_core::job::cancel::CancelError;
+use baton_core::job::confirm::ConfirmError;
+use baton_core::job::enqueue::EnqueueError;
+use baton_core::job::requeue::RequeueError;
+use baton_core::job::wake::WakeError;
+use baton_core::limits::FULL_RETRY;
+use baton_wire::Members;
+
+pub trait Told: Refusal {
+    fn members(&self) -> Members {
+        Members::default()
+    }
+}
+
+impl Told for Never {}
+impl Told for CancelError {}
+impl Told for ConfirmError {}
+impl Told for PutError {}
+impl Told for WakeError {}
+
+impl Told for EnqueueError {
+    fn members(&self) -> Members {
+        match self {
+            Self::QueueFull { limit, waiting, .. } => Members {
+                limit: Some(*limit),
+                waiting: Some(*waiting),
+                retry_after_ms: u32::try_from(FULL_RETRY.to_std().as_millis()).ok(),
+                ..Members::default()
+            },
+            _ => Members::default(),
+        }
+    }
+}
+
+impl Told for BatchError {
+    fn members(&self) -> Members {
+        match self {
+            Self::Job { index, source } => Members { index: Some(*index), ..source.members() },
+            Self::Size { .. } => Members::default(),
+        }
+    }
+}
+
+impl Told for RequeueError {
+    fn members(&self) -> Members {
+        match self {
+            Self::Job { source, .. } => source.members(),
+            _ => Members::default(),
+        }
+    }
+}

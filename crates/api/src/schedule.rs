@@ -1,0 +1,111 @@
+//! Schedules: jobs that come again and again.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::cursor;
+use crate::idempotency::{self, rendered};
+use crate::job::payload;
+use crate::limits;
+use crate::problem::Fault;
+use crate::query::Params;
+use crate::wait;
+use axum::Json as Answer;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use baton_core::ProjectId;
+use baton_core::command::Actor;
+use baton_core::cron::put::{Act, Kept, Put};
+use baton_core::cron::{self, Spec};
+use baton_core::doc::{Class, Doc};
+use baton_core::name::ScheduleName;
+use baton_core::once::Rendered;
+use baton_store::StoreError;
+use baton_wire::{NewSchedule, Schedule, ScheduleList, limit};
+use serde_json::Value;
+
+/// Project and name.
+type Key = Result<Path<(String, String)>, PathRejection>;
+
+pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<ScheduleList>, Fault> {
+    params.allow(&["projectId", "limit", "cursor"])?;
+    let project = params.one("projectId")?.map(project).transpose()?;
+    let prefix = project.map(|project| format!("{project}/")).unwrap_or_default();
+    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
+    let mut after = cursor::SCHEDULES.read_text(&params)?;
+    let mut schedules = Vec::new();
+    // What was deleted keeps its row, and does not fill a page.
+    for _ in 0..limits::SCHEDULE_ROUNDS {
+        let wanted = limit - schedules.len();
+        let page = wait::read(app.store().docs(app.org(), Class::Schedule, &prefix, after, wanted)).await?;
+        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)));
+        after = page.next;
+        if after.is_none() || schedules.len() >= limit {
+            break;
+        }
+    }
+    Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| cursor::SCHEDULES.text(&key)) }))
+}
+
+pub async fn get(State(app): State<App>, key: Key, params: Params) -> Result<Answer<Schedule>, Fault> {
+    params.allow(&[])?;
+    let (project, name) = names(key)?;
+    let doc = wait::read(app.store().doc(app.org(), &cron::Schedule::key(&project, &name))).await?;
+    match doc.as_ref().and_then(show) {
+        Some(schedule) => Ok(Answer(schedule)),
+        None => Err(Fault::new("schedule_not_found", format!("project {project} has no schedule called {name}"))),
+    }
+}
+
+pub async fn put(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
+    let (project, name) = names(key)?;
+    let mut new: NewSchedule = call.body.parse()?;
+    // Checked on the way in, like that of a job.
+    if let Value::Object(checked) = payload(std::mem::take(&mut new.payload))? {
+        new.payload = checked;
+    }
+    let act = Act::Put(Box::new(Spec::from(new)));
+    idempotency::commit(&app, Put { org: app.org().clone(), project, name, act }, None, render).await
+}
+
+pub async fn delete(State(app): State<App>, key: Key, params: Params) -> Result<StatusCode, Fault> {
+    params.allow(&[])?;
+    let (project, name) = names(key)?;
+    let command = Put { org: app.org().clone(), project, name, act: Act::Delete };
+    wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub async fn pause(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
+    act(&app, key, &call, Act::Pause, "POST /api/v1/projects/{projectId}/schedules/{name}/pause").await
+}
+
+pub async fn resume(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
+    act(&app, key, &call, Act::Resume, "POST /api/v1/projects/{projectId}/schedules/{name}/resume").await
+}
+
+async fn act(app: &App, key: Key, call: &Call, act: Act, scope: &'static str) -> Result<Response, Fault> {
+    let (project, name) = names(key)?;
+    let keyed = call.keyed_bare(scope)?;
+    idempotency::commit(app, Put { org: app.org().clone(), project, name, act }, keyed, render).await
+}
+
+fn render(kept: &Kept) -> Rendered {
+    let status = if kept.made { 201 } else { 200 };
+    rendered(status, &Schedule::new(kept.id, &kept.schedule, kept.paused))
+}
+
+fn show(doc: &Doc) -> Option<Schedule> {
+    cron::Schedule::of(doc).map(|schedule| Schedule::new(doc.id, &schedule, doc.flag))
+}
+
+fn names(path: Key) -> Result<(ProjectId, ScheduleName), Fault> {
+    let (project_text, name) = path.map(|Path(names)| names).unwrap_or_default();
+    let name = ScheduleName::new(&name).map_err(|error| Fault::field("name", error))?;
+    Ok((project(&project_text)?, name))
+}
+
+fn project(text: &str) -> Result<ProjectId, Fault> {
+    ProjectId::new(text).map_err(|error| Fault::field("projectId", error))
+}

@@ -1,0 +1,123 @@
+//! The command line. Flags and environment names are a promise.
+
+mod history;
+mod jobs;
+mod lanes;
+mod schedules;
+mod settings;
+
+pub use history::{AuditArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
+pub use jobs::{
+    BatchArgs, CancelArgs, ConfirmArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs,
+    RequeueArgs, WakeArgs, WatchArgs,
+};
+pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
+pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
+pub use settings::{LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:22866";
+pub const DEFAULT_DATA_DIR: &str = ".baton";
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:22866";
+
+#[derive(Parser)]
+#[command(name = "baton", version, about = "Runs fleets of AI agents durably", max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  baton up                                    start everything here, data in ./.baton
+  baton jobs enqueue echo --project demo --payload '{\"message\":\"hello\"}' --wait
+  baton jobs list --project demo
+  baton jobs watch --project demo
+  baton schedules set hello --project demo --cron '*/5 * * * *' --type echo
+  baton events tail --from-start
+
+Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 watched jobs did not complete,
+65 stored data is damaged, 69 server or database cannot be reached, 78 configuration")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start everything in this terminal and say what to try next
+    Up(UpArgs),
+    /// Start everything for production: logs only, and no guessing
+    Serve(ServeArgs),
+    /// Enqueue, show, watch, cancel and repeat jobs
+    Jobs(JobsArgs),
+    /// See how full the lanes are, and stop or resume handing out their jobs
+    Lanes(LanesArgs),
+    /// Have jobs made again and again, by the clock
+    Schedules(SchedulesArgs),
+    /// Read the history
+    Events(EventsArgs),
+    /// Verify the whole history: every chain and every seal
+    Audit(AuditArgs),
+    /// Say which version this is
+    Version(VersionArgs),
+}
+
+impl Command {
+    /// Whether programs read what this prints.
+    pub const fn json(&self) -> bool {
+        match self {
+            Self::Up(_) | Self::Serve(_) => false,
+            Self::Jobs(args) => args.command.client().json,
+            Self::Lanes(args) => args.command.client().json,
+            Self::Schedules(args) => args.command.client().json,
+            Self::Events(args) => match &args.command {
+                EventsCommand::Tail(args) => args.client.json,
+            },
+            Self::Audit(args) => args.client.json,
+            Self::Version(args) => args.json,
+        }
+    }
+}
+
+#[derive(Args, Clone)]
+pub struct ClientArgs {
+    /// The server to talk to [default: http://127.0.0.1:22866]
+    #[arg(long, env = "BATON_SERVER", value_name = "URL")]
+    pub server: Option<String>,
+    /// Print JSON, for programs; errors too, to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a job works on.
+#[derive(Args, Clone)]
+pub struct PayloadArgs {
+    /// What the job works on: a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
+    pub payload: Option<String>,
+    /// The same from a file; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub payload_file: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_that_does_something_shows_examples() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            if command.get_subcommands().next().is_none() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Examples:"), "{path} --help has no examples");
+            }
+            command.get_subcommands().for_each(|sub| check(sub, &path));
+        }
+        check(&Cli::command(), "");
+    }
+}

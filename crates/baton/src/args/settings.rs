@@ -1,0 +1,111 @@
+//! How a server is set up.
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Empty passes here and means "not given" later: many tools leave a variable out that way.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// Where things are remembered. Flags and environment win over the file.
+#[derive(Args, Clone, Default)]
+pub struct StoreArgs {
+    /// Where data and the node's own files are [default: ./.baton]
+    #[arg(long, env = "BATON_DATA_DIR", value_name = "DIR", value_parser = path())]
+    pub data_dir: Option<PathBuf>,
+    /// A postgres:// URL; without one the embedded database in the data directory is used
+    #[arg(long, env = "BATON_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database: Option<String>,
+    /// A TOML file with: listen, data_dir, database, log, log_filter, slots, seal_key_file, [queue]
+    #[arg(long, env = "BATON_CONFIG", value_name = "FILE", value_parser = path())]
+    pub config: Option<PathBuf>,
+}
+
+/// What a server needs to know besides.
+#[derive(Args, Clone, Default)]
+pub struct SettingsArgs {
+    /// Where to listen; only loopback until there is authentication [default: 127.0.0.1:22866]
+    #[arg(long, env = "BATON_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// How logs look [default: pretty]
+    #[arg(long, env = "BATON_LOG_FORMAT", value_name = "FORMAT")]
+    pub log: Option<LogFormat>,
+    /// What is logged, such as info or baton_engine=debug [default: warn for up, info for serve]
+    #[arg(long, env = "BATON_LOG", value_name = "FILTER")]
+    pub log_filter: Option<String>,
+    /// Jobs that run at once in this process, 1 to 1024 [default: 2]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", value_name = "N")]
+    pub slots: Option<usize>,
+    #[command(flatten)]
+    pub queue: QueueArgs,
+}
+
+/// What an operator may set about the queue. Texts here: they are understood together with what
+/// the file says, and refused in the same words.
+#[derive(Args, Clone, Default)]
+pub struct QueueArgs {
+    /// Take jobs in and hand them out: true or false [default: true]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_ENABLED", value_name = "BOOL", help_heading = "Queue")]
+    pub queue_enabled: Option<String>,
+    /// Jobs that may wait in one project's lane [default: 100]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_MAX_PER_PROJECT", value_name = "N", help_heading = "Queue")]
+    pub max_per_project: Option<String>,
+    /// Jobs that may wait in all project lanes together [default: 500]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_MAX_GLOBAL", value_name = "N", help_heading = "Queue")]
+    pub max_global: Option<String>,
+    /// Executions of a job whose type does not say [default: 2]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_MAX_ATTEMPTS", value_name = "N", help_heading = "Queue")]
+    pub max_attempts: Option<String>,
+    /// How long one execution may take where the type does not say [default: 60000]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_DEFAULT_TIMEOUT_MS", value_name = "MS", help_heading = "Queue")]
+    pub default_timeout_ms: Option<String>,
+    /// A background job that has waited so long goes first now and then [default: 15000]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_BACKGROUND_AGING_MS", value_name = "MS", help_heading = "Queue")]
+    pub background_aging_ms: Option<String>,
+    /// Interactive jobs in a row after which it does [default: 3]
+    #[arg(long, env = "ORCHESTRATOR_QUEUE_MAX_INTERACTIVE_BURST", value_name = "N", help_heading = "Queue")]
+    pub max_interactive_burst: Option<String>,
+    /// Ended jobs that are kept per project [default: 500]
+    #[arg(long, env = "BATON_RETAINED_JOBS", value_name = "N", help_heading = "Queue")]
+    pub retained_jobs: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Pretty,
+    Json,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton up
+  baton up --listen 127.0.0.1:8080 --data-dir /var/tmp/baton
+  baton up --database postgres://me@localhost/baton
+
+A damaged database file is moved aside, and an empty one is started.")]
+pub struct UpArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton serve --config /etc/baton.toml --log json
+  BATON_DATABASE_URL=postgres://baton@db/baton baton serve
+  baton serve --start-empty                  go on after a damaged database was moved aside
+
+SIGTERM and SIGINT let running work end or give it back, for at most 30 seconds.")]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// If the database file is damaged, move it aside and start with an empty one
+    #[arg(long)]
+    pub start_empty: bool,
+}

@@ -1,0 +1,91 @@
+//! `baton jobs dead-letters` and `baton jobs requeue`.
+
+use super::enqueue::duplicate;
+use super::job_path;
+use super::show::{seconds, state};
+use crate::args::{LettersArgs, RequeueArgs};
+use crate::client::{Client, Said, fresh_key};
+use crate::fault::Fault;
+use crate::paint::dim;
+use crate::print;
+use baton_wire::{EnqueuedJob, Job, JobList, LettersRequeued, Object, RequeueLetters, RequeuedLetter};
+use comfy_table::{Cell, Color, Row};
+use std::io::Write as _;
+
+/// Errors are shown in one line; the whole text is in `baton jobs get`.
+const ERROR_CHARS: usize = 80;
+
+pub async fn run(args: LettersArgs) -> Result<(), Fault> {
+    let mut query = vec![("limit", args.limit.to_string())];
+    query.extend(args.project.map(|project| ("projectId", project.to_string())));
+    query.extend(args.kind.map(|kind| ("type", kind.to_string())));
+    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
+    let list: JobList = Client::new(&args.client)?.get("/api/v1/dead-letters", &query).await?;
+    if args.client.json {
+        return print::json(&list);
+    }
+    if list.jobs.is_empty() {
+        writeln!(print::out(), "{}", dim("no dead letters"))?;
+        return Ok(());
+    }
+    print::table(&["JOB", "PROJECT", "TYPE", "ATTEMPTS", "ENDED", "ERROR"], list.jobs.iter().map(row))?;
+    if let Some(cursor) = list.next_cursor {
+        writeln!(print::out(), "{}", dim(format_args!("older ones: --cursor {cursor}")))?;
+    }
+    Ok(())
+}
+
+fn row(job: &Job) -> Row {
+    let error = job.error.as_deref().unwrap_or_default();
+    Row::from(vec![
+        Cell::new(job.id),
+        Cell::new(&job.project_id),
+        Cell::new(&job.kind),
+        Cell::new(format!("{}/{}", job.attempts, job.max_attempts)),
+        Cell::new(job.completed_at.map(seconds).unwrap_or_default()),
+        Cell::new(baton_core::limits::cut(error, ERROR_CHARS)).fg(Color::Red),
+    ])
+}
+
+pub async fn requeue(args: RequeueArgs) -> Result<(), Fault> {
+    let client = Client::new(&args.client)?;
+    let key = args.key.unwrap_or_else(fresh_key);
+    if let [id] = args.ids[..] {
+        let path = format!("{}/requeue", job_path(id));
+        let said: Said<EnqueuedJob> = client.post(&path, &Object::new(), &key).await?;
+        if args.client.json {
+            return print::json(&said.value);
+        }
+        let EnqueuedJob { job, dedupe } = said.value;
+        if let Some(why) = duplicate(&dedupe) {
+            writeln!(print::err(), "{}", dim(why))?;
+        }
+        writeln!(print::out(), "{} is {}, and repeats {id}", job.id, job.state)?;
+        return Ok(());
+    }
+    let which = RequeueLetters {
+        job_ids: Some(args.ids).filter(|ids| !ids.is_empty()),
+        project_id: args.project,
+        kind: args.kind,
+        limit: args.limit,
+    };
+    let said: Said<LettersRequeued> = client.post("/api/v1/dead-letters/requeue", &which, &key).await?;
+    let requeued = said.value;
+    if args.client.json {
+        return print::json(&requeued);
+    }
+    if requeued.jobs.is_empty() {
+        writeln!(print::out(), "{}", dim("no dead letters"))?;
+        return Ok(());
+    }
+    let row = |letter: &RequeuedLetter| {
+        let taken = &letter.taken;
+        Row::from(vec![
+            Cell::new(letter.requeued_from),
+            Cell::new(taken.job_id),
+            state(taken.state),
+            Cell::new(&taken.dedupe),
+        ])
+    };
+    print::table(&["DEAD LETTER", "JOB", "STATE", "REQUEST"], requeued.jobs.iter().map(row))
+}

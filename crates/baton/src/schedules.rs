@@ -1,0 +1,124 @@
+//! `baton schedules`.
+
+use crate::args::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
+use crate::client::{Client, Said, fresh_key};
+use crate::fault::Fault;
+use crate::jobs::seconds;
+use crate::paint::dim;
+use crate::{input, print};
+use baton_core::ProjectId;
+use baton_core::name::ScheduleName;
+use baton_wire::{NewSchedule, Object, Schedule, ScheduleList, Time};
+use comfy_table::{Cell, Color, Row};
+use std::io::Write as _;
+
+pub async fn run(args: SchedulesArgs) -> Result<(), Fault> {
+    match args.command {
+        SchedulesCommand::Set(args) => set(args).await,
+        SchedulesCommand::List(args) => list(args).await,
+        SchedulesCommand::Show(args) => {
+            let schedule = Client::new(&args.client)?.get(&path(&args.project, &args.name), &[]).await?;
+            show(&schedule, args.client.json)
+        }
+        SchedulesCommand::Pause(args) => act(args, "pause").await,
+        SchedulesCommand::Resume(args) => act(args, "resume").await,
+        SchedulesCommand::Delete(args) => delete(args).await,
+    }
+}
+
+fn path(project: &ProjectId, name: &ScheduleName) -> String {
+    format!("/api/v1/projects/{project}/schedules/{name}")
+}
+
+async fn set(args: SetArgs) -> Result<(), Fault> {
+    let new = NewSchedule {
+        cron: args.cron,
+        time_zone: args.time_zone,
+        kind: args.kind,
+        payload: input::payload(&args.payload)?,
+        priority: args.priority,
+        source_session_id: args.source_session,
+        catch_up: args.catch_up.into(),
+        single_flight: args.single_flight,
+    };
+    let schedule = Client::new(&args.client)?.put(&path(&args.project, &args.name), &new).await?;
+    show(&schedule, args.client.json)
+}
+
+async fn act(args: ScheduleArgs, verb: &str) -> Result<(), Fault> {
+    let path = format!("{}/{verb}", path(&args.project, &args.name));
+    let said: Said<Schedule> = Client::new(&args.client)?.post(&path, &Object::new(), &fresh_key()).await?;
+    show(&said.value, args.client.json)
+}
+
+async fn delete(args: ScheduleArgs) -> Result<(), Fault> {
+    Client::new(&args.client)?.delete(&path(&args.project, &args.name)).await?;
+    if !args.client.json {
+        writeln!(print::out(), "{} of {} is deleted; the jobs it made stay", args.name, args.project)?;
+    }
+    Ok(())
+}
+
+async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
+    let mut query = vec![("limit", args.limit.to_string())];
+    query.extend(args.project.map(|project| ("projectId", project.to_string())));
+    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
+    let list: ScheduleList = Client::new(&args.client)?.get("/api/v1/schedules", &query).await?;
+    if args.client.json {
+        return print::json(&list);
+    }
+    if list.schedules.is_empty() {
+        writeln!(print::out(), "{}", dim("no schedules"))?;
+        return Ok(());
+    }
+    let row = |schedule: &Schedule| {
+        Row::from(vec![
+            Cell::new(&schedule.project_id),
+            Cell::new(&schedule.name),
+            Cell::new(&schedule.cron),
+            Cell::new(&schedule.time_zone),
+            Cell::new(&schedule.kind),
+            next(schedule),
+            Cell::new(schedule.last_at.map(seconds).unwrap_or_default()),
+            Cell::new(schedule.jobs_made),
+        ])
+    };
+    let header = ["PROJECT", "NAME", "CRON", "ZONE", "TYPE", "NEXT", "LAST", "JOBS"];
+    print::table(&header, list.schedules.iter().map(row))?;
+    if let Some(cursor) = list.next_cursor {
+        writeln!(print::out(), "{}", dim(format_args!("more: --cursor {cursor}")))?;
+    }
+    Ok(())
+}
+
+fn next(schedule: &Schedule) -> Cell {
+    match (schedule.paused, schedule.next_at) {
+        (true, _) => Cell::new("paused").fg(Color::Yellow),
+        (false, Some(at)) => Cell::new(seconds(at)),
+        (false, None) => Cell::new("never"),
+    }
+}
+
+fn show(schedule: &Schedule, json: bool) -> Result<(), Fault> {
+    if json {
+        return print::json(schedule);
+    }
+    let catch_up = serde_json::to_value(schedule.catch_up).unwrap_or_default();
+    let mut rows = vec![
+        ("schedule", Cell::new(format!("{} of {}", schedule.name, schedule.project_id))),
+        ("id", Cell::new(schedule.id)),
+        ("cron", Cell::new(format!("{} ({})", schedule.cron, schedule.time_zone))),
+        ("in words", Cell::new(&schedule.description)),
+        ("next", next(schedule)),
+        ("makes", Cell::new(&schedule.kind)),
+        ("payload", Cell::new(serde_json::to_string(&schedule.payload).unwrap_or_default())),
+    ];
+    rows.extend(schedule.priority.map(|priority| ("priority", Cell::new(priority))));
+    rows.extend(schedule.source_session_id.iter().map(|session| ("session", Cell::new(session))));
+    rows.push(("catches up", Cell::new(catch_up.as_str().unwrap_or_default())));
+    rows.push(("single flight", Cell::new(if schedule.single_flight { "yes" } else { "no" })));
+    rows.extend(schedule.last_at.map(|at: Time| ("last", Cell::new(seconds(at)))));
+    rows.extend(schedule.last_job_id.map(|id| ("last job", Cell::new(id))));
+    rows.push(("jobs made", Cell::new(schedule.jobs_made)));
+    print::pairs(rows)
+}

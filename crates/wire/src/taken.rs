@@ -1,0 +1,79 @@
+//! What became of requests to enqueue.
+
+use crate::job::Job;
+use crate::state::JobState;
+use baton_core::JobId;
+use baton_core::job::enqueue::Enqueued;
+use serde::{Deserialize, Serialize};
+
+/// The job that stands for a request: a new one, or the one that already did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnqueuedJob {
+    #[serde(flatten)]
+    pub job: Job,
+    /// `enqueued`, or why it is not a new job, such as `already_queued`.
+    pub dedupe: String,
+}
+
+impl From<&Enqueued> for EnqueuedJob {
+    fn from(out: &Enqueued) -> Self {
+        Self { job: Job::taken(out), dedupe: out.how.as_str().to_owned() }
+    }
+}
+
+/// The same in short, for one of many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taken {
+    pub job_id: JobId,
+    pub dedupe: String,
+    pub state: JobState,
+}
+
+impl From<&Enqueued> for Taken {
+    fn from(out: &Enqueued) -> Self {
+        Self { job_id: out.job.id, dedupe: out.how.as_str().to_owned(), state: out.job.status.face().into() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchTaken {
+    /// In the order of the request.
+    pub jobs: Vec<Taken>,
+    /// How many of them are new.
+    pub enqueued: usize,
+}
+
+impl BatchTaken {
+    pub fn of(outs: &[Enqueued]) -> Self {
+        Self { jobs: outs.iter().map(Taken::from).collect(), enqueued: new(outs) }
+    }
+}
+
+/// A dead letter with the job that it was made anew as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequeuedLetter {
+    pub requeued_from: JobId,
+    #[serde(flatten)]
+    pub taken: Taken,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LettersRequeued {
+    pub jobs: Vec<RequeuedLetter>,
+    /// How many of them are new jobs.
+    pub requeued: usize,
+}
+
+impl LettersRequeued {
+    /// `from` are the dead letters, in the order of what became of them.
+    pub fn of(from: &[JobId], outs: &[Enqueued]) -> Self {
+        let jobs = from.iter().zip(outs).map(|(from, out)| RequeuedLetter { requeued_from: *from, taken: out.into() });
+        Self { jobs: jobs.collect(), requeued: new(outs) }
+    }
+}
+
+fn new(outs: &[Enqueued]) -> usize {
+    outs.iter().filter(|out| out.how.is_new()).count()
+}
