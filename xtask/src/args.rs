@@ -12,7 +12,9 @@ usage: cargo xtask <command>
 commands:
   test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests
                                     --fast skips the format and lint checks
-  soak [--kills N] [--seeds N]      the long tests: 100 kills and 20000 seeds unless told
+  soak [--kills N] [--seeds N] [--backlog N]
+                                    the long tests: 100 kills, 20000 seeds and a backlog of
+                                    200000 jobs unless told
   sim [ARGS]                        simulate; ARGS go to the simulator
   bench [ARGS]                      measure; ARGS go to the benchmark
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
@@ -55,13 +57,15 @@ pub struct TestOptions {
 pub struct SoakOptions {
     pub kills: NonZeroU32,
     pub seeds: NonZeroU32,
+    pub backlog: NonZeroU32,
 }
 
 impl Default for SoakOptions {
     fn default() -> Self {
         const KILLS: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
         const SEEDS: NonZeroU32 = NonZeroU32::new(20_000).expect("not zero");
-        Self { kills: KILLS, seeds: SEEDS }
+        const BACKLOG: NonZeroU32 = NonZeroU32::new(200_000).expect("not zero");
+        Self { kills: KILLS, seeds: SEEDS, backlog: BACKLOG }
     }
 }
 
@@ -139,6 +143,7 @@ fn soak(words: Vec<OsString>) -> Result<Command, UsageError> {
         match word.to_str() {
             Some("--kills") => options.kills = count("--kills", words.next())?,
             Some("--seeds") => options.seeds = count("--seeds", words.next())?,
+            Some("--backlog") => options.backlog = count("--backlog", words.next())?,
             _ => {
                 return Err(UsageError::UnknownArgument { command: "soak", argument: word });
             }
@@ -198,8 +203,12 @@ mod tests {
         );
         check("soak", Command::Soak(SoakOptions::default()));
         check(
-            "soak --seeds 7 --kills 3",
-            Command::Soak(SoakOptions { kills: NonZeroU32::new(3).unwrap(), seeds: NonZeroU32::new(7).unwrap() }),
+            "soak --seeds 7 --kills 3 --backlog 9",
+            Command::Soak(SoakOptions {
+                kills: NonZeroU32::new(3).unwrap(),
+                seeds: NonZeroU32::new(7).unwrap(),
+                backlog: NonZeroU32::new(9).unwrap(),
+            }),
         );
         check("sim --seed 4 --help", Command::Sim(words("--seed 4 --help")));
         check("bench --help", Command::Bench(words("--help")));

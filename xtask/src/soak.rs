@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: what is too long for every change. Many seeds, many kills.
+//! `cargo xtask soak`: what is too long for every change. Many seeds, many kills, a large backlog.
 
 use std::process::ExitCode;
 
@@ -13,12 +13,13 @@ use crate::{postgres, tools};
 
 const SIM: Stage = Stage { name: "sim", budget_s: 3600 };
 const KILL: Stage = Stage { name: "kill", budget_s: 3600 };
+const BACKLOG: Stage = Stage { name: "backlog", budget_s: 3600 };
 
 pub fn run(options: &SoakOptions) -> Result<ExitCode> {
     let install = !tools::has_nextest();
     let mut plan = vec![postgres::SET_UP];
     plan.extend(install.then_some(tools::INSTALL_NEXTEST));
-    plan.extend([SIM, KILL]);
+    plan.extend([SIM, KILL, BACKLOG]);
     let mut stages = Stages::new(plan, Guard::start()?);
     let outcome = run_stages(&mut stages, options, install);
     Ok(stages.end("soak", outcome))
@@ -40,5 +41,10 @@ fn run_stages(stages: &mut Stages, options: &SoakOptions, install: bool) -> Resu
             .args(["--profile", "soak", "-E", "test(kill)", "--no-capture"])
             .env("BATON_KILLS", options.kills.to_string());
         run_program(database.pass_to(&mut nextest), deadline, guard)
+    })?;
+    stages.run(BACKLOG, |deadline, guard| {
+        let mut backlog = cargo(["run", "--release", "-p", "baton-sim", "--bin", "backlog"]);
+        backlog.args(["--", &options.backlog.to_string()]);
+        run_program(database.pass_to(&mut backlog), deadline, guard)
     })
 }

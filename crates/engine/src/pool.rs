@@ -214,17 +214,18 @@ impl Pool {
     /// The drain is over, and so is the time to stop in: what still runs is settled without it.
     fn leave_behind(&mut self) {
         for fence in self.shared.held.leave_all() {
-            let outcome = self.at_stop(&fence);
+            let outcome = self.stopped(&fence);
             tracing::warn!(jobId = %fence.job, ?outcome, "a job did not stop when its node did; it is left behind");
             self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });
         }
     }
 
-    /// What becomes of a job that was stopped because its node stops.
-    fn at_stop(&self, fence: &Fence) -> settle::Outcome {
+    /// What becomes of a job that was stopped by us.
+    fn stopped(&self, fence: &Fence) -> settle::Outcome {
+        let stopping = self.shared.stopping.borrow().is_some();
         match self.shared.held.at_stop(fence) {
-            AtStop::Cancel => settle::Outcome::Stopped,
-            AtStop::GiveBack => settle::Outcome::Release,
+            AtStop::Cancel if stopping => settle::Outcome::Stopped,
+            AtStop::Cancel | AtStop::GiveBack => settle::Outcome::Release,
         }
     }
 
@@ -252,7 +253,7 @@ impl Pool {
             Some(outcome) => settle_outcome(outcome),
             // Stopped by us: because the lease may be lost, then the fence refuses this, or because
             // the engine stops.
-            None => self.at_stop(&fence),
+            None => self.stopped(&fence),
         };
         count(&fence, &outcome);
         self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });

@@ -1,0 +1,272 @@
+//! Taking jobs in: what a single job, a batch, a repetition and a schedule have in common.
+//!
+//! One intake serves one command. It remembers what the command has taken in so far, so that the
+//! jobs of a batch see each other as they would see jobs of earlier commands.
+
+mod known;
+
+use super::enqueue::{Enqueue, EnqueueError, Enqueued, How, Origin};
+use super::{Change, Cold, Job, Status};
+use crate::canon::Json;
+use crate::changes::Changes;
+use crate::command::{Ctx, Reads};
+use crate::dedupe;
+use crate::definition::{Definitions, Entry, Moment};
+use crate::event::Head;
+use crate::id::JobId;
+use crate::lane::{self, LaneKey};
+use crate::limits;
+use crate::rules::Rules;
+use crate::template::Facts;
+use crate::timer;
+use crate::world::View;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What taking this order in must see.
+pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
+    let mut reads = Reads::none();
+    let Some(entry) = defs.newest(&order.kind) else { return reads };
+    let inside = inside(order, entry);
+    let facts = facts(order, &inside);
+    if let Ok((place, _)) = entry.job_type.lane.place(&facts, defs.rules.max_per_project)
+        && place.kept
+    {
+        reads.lanes.insert(place.key);
+    }
+    reads.dedupes.extend(entry.job_type.dedupe.key(&order.kind, &facts));
+    // What is no message id is refused before anybody looks for it.
+    reads.messages.extend(order.message_id.clone().filter(|id| is_message_id(id)));
+    reads.crowd = counted(order, entry);
+    reads
+}
+
+/// The payload as a value, if anybody will look at it.
+fn inside(order: &Enqueue, entry: &Entry) -> Value {
+    if entry.job_type.looks_inside() { order.payload.value() } else { Value::Null }
+}
+
+fn facts<'a>(order: &'a Enqueue, inside: &'a Value) -> Facts<'a> {
+    Facts { project: &order.project, session: order.source_session.as_ref(), payload: inside }
+}
+
+fn is_message_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= limits::MESSAGE_ID_CHARS && !text.contains('\0')
+}
+
+/// Among those that the configured caps are about.
+fn counted(order: &Enqueue, entry: &Entry) -> bool {
+    order.origin.is_outside() && entry.job_type.lane.is_default()
+}
+
+/// A job that this command has made.
+struct Made {
+    job: Job,
+    cold: Cold,
+}
+
+pub(crate) struct Intake<'a> {
+    view: View<'a>,
+    defs: &'a Definitions,
+    made: Vec<Made>,
+    /// Which of `made` holds a key.
+    keys: BTreeMap<dedupe::Key, usize>,
+    messages: BTreeMap<String, JobId>,
+    /// Payloads of earlier jobs that this command has merged into.
+    merged: BTreeMap<JobId, Json>,
+    waiting: BTreeMap<LaneKey, u32>,
+    crowd: u32,
+    changes: Changes,
+}
+
+impl<'a> Intake<'a> {
+    pub fn new(view: View<'a>, defs: &'a Definitions) -> Self {
+        Self {
+            view,
+            defs,
+            made: Vec::new(),
+            keys: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            merged: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            crowd: 0,
+            changes: Changes::none(),
+        }
+    }
+
+    /// Everything that was taken in.
+    pub fn finish(mut self) -> Changes {
+        let mut changes = std::mem::take(&mut self.changes);
+        for Made { job, cold } in self.made {
+            let queued = json!({
+                "from": "received",
+                "lane": job.lane.key.as_str(),
+                "payload_sha256": cold.payload.digest(),
+                "requeued_from": cold.requeued_from,
+                "session": cold.source_session,
+                "version": job.kind.version,
+            });
+            changes = changes.and(job.tells("job.queued", queued)).and(job.sinks(
+                self.defs,
+                Some(&cold.payload),
+                Moment::Queued,
+            ));
+            if let Some(at) = cold.deadline_at {
+                changes = changes.timer(timer::Change::Set { key: job.deadline_timer(), at });
+            }
+            changes = changes.job(Change::Create(job, cold));
+        }
+        changes
+    }
+
+    pub fn take(&mut self, order: &Enqueue, cx: &mut Ctx<'_>) -> Result<Enqueued, EnqueueError> {
+        let rules = self.defs.rules;
+        if !rules.enabled {
+            return Err(EnqueueError::Disabled);
+        }
+        let entry = self.check(order, cx)?;
+        let inside = inside(order, entry);
+        let facts = facts(order, &inside);
+        if let Some(shape) = &entry.payload {
+            shape.check(&inside).map_err(|detail| EnqueueError::InvalidPayload { detail })?;
+        }
+        if let Some(known) = self.said_before(order, cx.now)? {
+            self.tell_of(&known);
+            return Ok(known);
+        }
+        let key = entry.job_type.dedupe.key(&order.kind, &facts);
+        if let Some(key) = &key
+            && let Some(duplicate) = self.duplicate(order, entry, key)?
+        {
+            // Said again, the message still stands for this job, also when it has ended.
+            self.remember(order, duplicate.job.id);
+            self.tell_of(&duplicate);
+            return Ok(duplicate);
+        }
+        let (place, depth) = entry
+            .job_type
+            .lane
+            .place(&facts, rules.max_per_project)
+            .map_err(|field| EnqueueError::InvalidPayload { detail: format!("the lane is named after {field}") })?;
+        let counted = counted(order, entry);
+        self.admit(order, &place, depth, counted, &rules)?;
+        let follow_up = key.as_ref().is_some_and(|key| self.succeed(key));
+        let made = self.make(order, entry, place, counted, key, cx);
+        let how = if follow_up { How::FollowUp } else { How::Enqueued };
+        Ok(Enqueued { job: made.job.clone(), cold: made.cold.clone(), ending: None, how })
+    }
+
+    fn check(&self, order: &Enqueue, cx: &Ctx<'_>) -> Result<&'a Entry, EnqueueError> {
+        let Some(entry) = self.defs.newest(&order.kind) else {
+            let mut known = self.defs.job_types().map(|t| t.name.as_str()).collect::<Vec<_>>();
+            known.dedup();
+            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: known.join(", ") });
+        };
+        let bytes = order.payload.len();
+        if bytes > limits::PAYLOAD_BYTES {
+            return Err(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
+        }
+        if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {
+            return Err(EnqueueError::BadMessageId);
+        }
+        let horizon = cx.now.plus(limits::AHEAD);
+        for (what, at) in [("the start", order.not_before), ("the deadline", order.deadline)] {
+            if at.is_some_and(|at| at > horizon) {
+                return Err(EnqueueError::TooFarAhead { what });
+            }
+        }
+        if order.deadline.is_some_and(|at| at <= cx.now) {
+            return Err(EnqueueError::DeadlinePast);
+        }
+        Ok(entry)
+    }
+
+    /// Refuses what would wait behind too many.
+    fn admit(
+        &mut self,
+        order: &Enqueue,
+        place: &lane::Place,
+        depth: Option<u32>,
+        counted: bool,
+        rules: &Rules,
+    ) -> Result<(), EnqueueError> {
+        let own = self.waiting.get(&place.key).copied().unwrap_or(0);
+        if place.kept && order.origin.is_outside() {
+            let waiting = self.view.lane(&place.key).map_or(0, |row| row.waiting) + own;
+            if let Some(limit) = depth.filter(|depth| waiting >= *depth) {
+                return Err(EnqueueError::QueueFull { what: format!("lane {}", place.key), limit, waiting });
+            }
+        }
+        if counted {
+            let waiting = self.view.crowd().saturating_add(self.crowd);
+            if waiting >= rules.max_global {
+                let what = "the queue of all projects".to_owned();
+                return Err(EnqueueError::QueueFull { what, limit: rules.max_global, waiting });
+            }
+            self.crowd += 1;
+        }
+        self.waiting.insert(place.key.clone(), own + 1);
+        Ok(())
+    }
+
+    fn make(
+        &mut self,
+        order: &Enqueue,
+        entry: &Entry,
+        place: lane::Place,
+        counted: bool,
+        key: Option<dedupe::Key>,
+        cx: &mut Ctx<'_>,
+    ) -> &Made {
+        let kind = &entry.job_type;
+        let due_at = order.not_before.map_or(cx.now, |at| at.max(cx.now));
+        let max_attempts = kind.max_attempts.unwrap_or(self.defs.rules.max_attempts).max(1);
+        let job = Job {
+            org: order.org.clone(),
+            id: cx.ids.job(),
+            project: order.project.clone(),
+            kind: kind.kind(),
+            priority: order.priority.unwrap_or(kind.priority),
+            status: Status::Queued { due_at },
+            lane: place,
+            since: due_at,
+            attempts: 0,
+            max_attempts,
+            failures: 0,
+            max_failures: kind.retry.max_failures.unwrap_or(max_attempts),
+            token: 0,
+            wakes: 0,
+            created_at: cx.now,
+            started_at: None,
+            has_deadline: order.deadline.is_some(),
+            counted,
+            dedupe: key.as_ref().map(|key| key.text.clone()),
+            aside: None,
+            head: Head::NONE,
+        };
+        let cold = Cold {
+            payload: order.payload.clone(),
+            source_session: order.source_session.clone(),
+            deadline_at: order.deadline,
+            dedupe_key: job.dedupe.clone(),
+            requeued_from: match order.origin {
+                Origin::Requeue(from) => Some(from),
+                _ => None,
+            },
+            schedule: match order.origin {
+                Origin::Schedule(by) => Some(by),
+                _ => None,
+            },
+        };
+        let at = self.made.len();
+        if let Some(key) = key {
+            self.keys.insert(key, at);
+        }
+        self.remember(order, job.id);
+        self.made.push(Made { job, cold });
+        &self.made[at]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The working set of a group commit: what was loaded, what has been decided so far, and so
+//! what must be written.
+//!
+//! Commands of one group are decided one after another over the same world, so each sees what
+//! those before it decided. The store fills it with rows and writes what became of them; it
+//! never decides.
+
+mod load;
+mod view;
+mod writes;
+
+use crate::canon::Json;
+use crate::changes::Changes;
+use crate::command::Actor;
+use crate::definition::{self, Definition};
+use crate::doc::{self, Doc};
+use crate::event::{Event, Head, Note, Recorded, Subject};
+use crate::id::JobId;
+use crate::job::prune::Pruned;
+use crate::job::{self, Cold, Ending, Job};
+use crate::lane::{self, LaneKey};
+use crate::limits;
+use crate::name::OrgId;
+use crate::seal::{Seal, SealHead};
+use crate::time::Micros;
+use crate::{dedupe, once, sink, timer};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use view::View;
+
+/// A row as it was found and as it is now.
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    found: bool,
+    now: Option<T>,
+    touched: bool,
+}
+
+impl<T> Entry<T> {
+    fn loaded(row: Option<T>) -> Self {
+        Self { found: row.is_some(), now: row, touched: false }
+    }
+
+    fn put(&mut self, row: Option<T>) {
+        self.now = row;
+        self.touched = true;
+    }
+}
+
+type Rows<K, T> = BTreeMap<(OrgId, K), Entry<T>>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct World {
+    jobs: Rows<JobId, Job>,
+    definitions: Rows<definition::Key, Definition>,
+    timers: Rows<timer::Key, Micros>,
+    seals: Rows<(), SealHead>,
+    onces: BTreeMap<once::Key, Entry<once::Record>>,
+    docs: Rows<doc::Key, Doc>,
+    lanes: Rows<LaneKey, lane::Row>,
+    /// Whoever last held a key: it may have ended since.
+    dedupes: BTreeMap<(OrgId, dedupe::Key), Option<JobId>>,
+    messages: Rows<String, Message>,
+    requeued: BTreeMap<(OrgId, JobId), Option<JobId>>,
+    /// Jobs from outside that wait in project lanes, of all orgs.
+    crowd: Option<i64>,
+    crowd_delta: i64,
+    sinks: BTreeMap<(OrgId, sink::Key), Sunk>,
+    pruned: Vec<(OrgId, Pruned)>,
+    notes: Vec<Note>,
+    /// Jobs whose payload is another one than before.
+    repaid: BTreeSet<(OrgId, JobId)>,
+    /// Payloads of jobs whose types have hooks.
+    payloads: BTreeMap<(OrgId, JobId), Json>,
+    colds: BTreeMap<(OrgId, JobId), Cold>,
+    /// In the order of deciding, which is the order of arrival.
+    created: Vec<(OrgId, JobId)>,
+    endings: BTreeMap<(OrgId, JobId), Ending>,
+    versions: Vec<(OrgId, definition::Change)>,
+    new_seals: Vec<Seal>,
+    events: Vec<Recorded>,
+}
+
+/// What a message id stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub job: JobId,
+    pub expires_at: Micros,
+}
+
+/// A row that a hook left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sunk {
+    pub value: Json,
+    pub at: Micros,
+}
+
+/// A job's rows after the group.
+#[derive(Debug)]
+pub enum JobWrite<'a> {
+    /// Not there before. It may even have ended within the group.
+    Insert(&'a Job, &'a Cold, Option<&'a Ending>),
+    Update(&'a Job),
+    End(&'a Job, &'a Ending),
+}
+
+impl World {
+    pub fn view<'a>(&'a self, org: &'a OrgId) -> View<'a> {
+        View { world: self, org }
+    }
+
+    /// The job as decided so far; `None` if it was never loaded or does not exist.
+    pub fn job(&self, org: &OrgId, id: JobId) -> Option<&Job> {
+        self.jobs.get(&(org.clone(), id)).and_then(|entry| entry.now.as_ref())
+    }
+
+    pub fn once(&self, key: &once::Key) -> Option<&once::Record> {
+        self.onces.get(key).and_then(|entry| entry.now.as_ref())
+    }
+
+    pub fn put_once(&mut self, key: once::Key, record: once::Record) {
+        self.onces.entry(key).or_insert_with(|| Entry::loaded(None)).put(Some(record));
+    }
+
+    /// Applies one command's changes, whole. Events are numbered, dated and chained here.
+    pub fn apply(&mut self, org: &OrgId, actor: &Actor, now: Micros, changes: Changes) {
+        for change in changes.jobs {
+            self.apply_job(org, change);
+        }
+        for change in changes.definitions {
+            let entry =
+                self.definitions.entry((org.clone(), change.key.clone())).or_insert_with(|| Entry::loaded(None));
+            let mut row = entry.now.take().unwrap_or_else(|| Definition {
+                id: change.id,
+                versions: BTreeMap::new(),
+                head: Head::NONE,
+            });
+            row.versions.insert(change.version, change.body.digest());
+            entry.put(Some(row));
+            self.versions.push((org.clone(), change));
+        }
+        for change in changes.timers {
+            let (key, at) = match change {
+                timer::Change::Set { key, at } => (key, Some(at)),
+                timer::Change::Clear { key } => (key, None),
+            };
+            self.timers.entry((org.clone(), key)).or_insert_with(|| Entry::loaded(None)).put(at);
+        }
+        for seal in changes.seals {
+            self.seals.entry((org.clone(), ())).or_insert_with(|| Entry::loaded(None)).put(Some(seal.head()));
+            self.new_seals.push(seal);
+        }
+        for doc::Change::Put(key, doc) in changes.docs {
+            self.docs.entry((org.clone(), key)).or_insert_with(|| Entry::loaded(None)).put(Some(doc));
+        }
+        for row in changes.sinks {
+            self.sinks.insert((org.clone(), row.key), Sunk { value: row.value, at: now });
+        }
+        for (id, job) in changes.messages {
+            let row = Message { job, expires_at: now.plus(limits::MESSAGE_KEPT) };
+            self.messages.entry((org.clone(), id)).or_insert_with(|| Entry::loaded(None)).put(Some(row));
+        }
+        for pruned in changes.pruned {
+            for candidate in &pruned.jobs {
+                self.jobs.insert((org.clone(), candidate.job), Entry::loaded(None));
+            }
+            self.pruned.push((org.clone(), pruned));
+        }
+        self.notes.extend(changes.notes);
+        let actor = actor.to_string();
+        for event in changes.events {
+            self.record(org, &actor, now, event);
+        }
+    }
+
+    fn apply_job(&mut self, org: &OrgId, change: job::Change) {
+        let key = |id| (org.clone(), id);
+        let job = match change {
+            job::Change::Create(job, cold) => {
+                assert!(self.job(org, job.id).is_none(), "{} is created twice", job.id);
+                if let Some(from) = cold.requeued_from {
+                    self.requeued.insert(key(from), Some(job.id));
+                }
+                self.colds.insert(key(job.id), cold);
+                self.created.push(key(job.id));
+                job
+            }
+            job::Change::Put(job) => {
+                assert!(self.job(org, job.id).is_some(), "{} is changed but was not read", job.id);
+                job
+            }
+            job::Change::End(job, ending) => {
+                assert!(self.job(org, job.id).is_some(), "{} ends but was not read", job.id);
+                self.endings.insert(key(job.id), ending);
+                job
+            }
+            job::Change::Payload(id, payload) => {
+                if let Some(cold) = self.colds.get_mut(&key(id)) {
+                    cold.payload = payload.clone();
+                }
+                self.payloads.insert(key(id), payload);
+                self.repaid.insert(key(id));
+                return;
+            }
+        };
+        self.count(org, &job);
+        if let Some(text) = &job.dedupe {
+            let dedupe = dedupe::Key { kind: job.kind.name.clone(), text: text.clone() };
+            self.dedupes.insert((org.clone(), dedupe), Some(job.id));
+        }
+        self.jobs.entry(key(job.id)).or_insert_with(|| Entry::loaded(None)).put(Some(job));
+    }
+
+    /// Keeps the counts that follow from how jobs stand: a lane's, and that of all who wait.
+    fn count(&mut self, org: &OrgId, after: &Job) {
+        let before = self.jobs.get(&(org.clone(), after.id)).and_then(|entry| entry.now.as_ref());
+        let waited = before.is_some_and(|job| job.status.waits());
+        let held = before.is_some_and(|job| job.status.holds_slot());
+        let born = before.is_none();
+        let (waits, holds) = (after.status.waits(), after.status.holds_slot());
+        if after.counted {
+            self.crowd_delta += i64::from(waits) - i64::from(waited);
+        }
+        if !after.lane.kept || (!born && waits == waited && holds == held) {
+            return;
+        }
+        let entry = self.lanes.get_mut(&(org.clone(), after.lane.key.clone()));
+        let Some(entry) = entry else { panic!("{} moves but its lane was not read", after.id) };
+        let mut row = entry.now.take().unwrap_or_default();
+        if born {
+            row.max = after.lane.max;
+        }
+        let moved = |n: u32, was: bool, is: bool| (n + u32::from(is)).saturating_sub(u32::from(was));
+        row.waiting = moved(row.waiting, waited, waits);
+        row.running = moved(row.running, held, holds);
+        entry.put(Some(row));
+    }
+
+    fn record(&mut self, org: &OrgId, actor: &str, now: Micros, event: Event) {
+        let head = match event.subject {
+            Subject::Job(id) => {
+                self.jobs.get_mut(&(org.clone(), id)).and_then(|e| e.now.as_mut()).map(|job| &mut job.head)
+            }
+            Subject::Definition(id) => self
+                .definitions
+                .iter_mut()
+                .filter(|((o, _), _)| o == org)
+                .filter_map(|(_, e)| e.now.as_mut())
+                .find(|d| d.id == id)
+                .map(|d| &mut d.head),
+            Subject::Doc(class, id) => self
+                .docs
+                .iter_mut()
+                .filter(|((o, key), _)| o == org && key.class == class)
+                .filter_map(|(_, e)| e.now.as_mut())
+                .find(|d| d.id == id)
+                .map(|d| &mut d.head),
+        };
+        let Some(head) = head else {
+            panic!("an event about {} which the command neither read nor created", event.subject);
+        };
+        let (row, next) = Recorded::append(*head, org, actor, now, event);
+        *head = next;
+        self.events.push(row);
+    }
+}

@@ -1,0 +1,114 @@
+//! What became of the world's rows, and so what must be written.
+
+use super::{JobWrite, Message, Sunk, World};
+use crate::canon::Json;
+use crate::definition::{self, Definition};
+use crate::doc::{self, Doc};
+use crate::event::{Note, Recorded};
+use crate::id::JobId;
+use crate::job::prune::Pruned;
+use crate::lane::{self, LaneKey};
+use crate::name::OrgId;
+use crate::seal::Seal;
+use crate::time::Micros;
+use crate::{once, sink, timer};
+
+impl World {
+    pub fn is_clean(&self) -> bool {
+        self.events.is_empty()
+            && self.new_seals.is_empty()
+            && self.versions.is_empty()
+            && !self.jobs.values().any(|e| e.touched)
+            && !self.timers.values().any(|e| e.touched)
+            && !self.onces.values().any(|e| e.touched)
+            && !self.lanes.values().any(|e| e.touched)
+            && !self.messages.values().any(|e| e.touched)
+            && self.sinks.is_empty()
+    }
+
+    /// New jobs last, in the order they came: one may take over a key that another gives up.
+    pub fn job_writes(&self) -> impl Iterator<Item = JobWrite<'_>> {
+        let created = self.created.iter().filter_map(|key| {
+            let job = self.jobs.get(key)?.now.as_ref()?;
+            Some(JobWrite::Insert(job, self.colds.get(key)?, self.endings.get(key)))
+        });
+        let touched = self.jobs.iter().filter(|(_, e)| e.touched && e.found).filter_map(|(key, e)| {
+            let job = e.now.as_ref()?;
+            Some(match self.endings.get(key) {
+                Some(ending) => JobWrite::End(job, ending),
+                None => JobWrite::Update(job),
+            })
+        });
+        touched.chain(created)
+    }
+
+    pub fn definition_writes(&self) -> impl Iterator<Item = (&OrgId, &definition::Key, &Definition)> {
+        let touched = self.definitions.iter().filter(|(_, e)| e.touched);
+        touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
+    }
+
+    pub fn version_writes(&self) -> &[(OrgId, definition::Change)] {
+        &self.versions
+    }
+
+    /// `None` is a timer to delete.
+    pub fn timer_writes(&self) -> impl Iterator<Item = (&OrgId, &timer::Key, Option<Micros>)> {
+        self.timers.iter().filter(|(_, e)| e.touched).map(|((org, key), e)| (org, key, e.now))
+    }
+
+    pub fn once_writes(&self) -> impl Iterator<Item = (&once::Key, &once::Record)> {
+        self.onces.iter().filter(|(_, e)| e.touched).filter_map(|(key, e)| Some((key, e.now.as_ref()?)))
+    }
+
+    /// Jobs that were there before and have another payload now.
+    pub fn payload_writes(&self) -> impl Iterator<Item = (&OrgId, JobId, &Json)> {
+        let old = self.repaid.iter().filter(|key| !self.created.contains(key));
+        old.filter_map(|key| Some((&key.0, key.1, self.payloads.get(key)?)))
+    }
+
+    pub fn lane_writes(&self) -> impl Iterator<Item = (&OrgId, &LaneKey, &lane::Row)> {
+        let touched = self.lanes.iter().filter(|(_, e)| e.touched);
+        touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
+    }
+
+    /// Lanes that had no row before.
+    pub fn lane_is_new(&self, org: &OrgId, key: &LaneKey) -> bool {
+        self.lanes.get(&(org.clone(), key.clone())).is_some_and(|entry| !entry.found)
+    }
+
+    /// By how much the number of those who wait has changed.
+    pub const fn crowd_delta(&self) -> i64 {
+        self.crowd_delta
+    }
+
+    pub fn doc_writes(&self) -> impl Iterator<Item = (&OrgId, &doc::Key, &Doc)> {
+        let touched = self.docs.iter().filter(|(_, e)| e.touched);
+        touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
+    }
+
+    pub fn message_writes(&self) -> impl Iterator<Item = (&OrgId, &str, Message)> {
+        let touched = self.messages.iter().filter(|(_, e)| e.touched);
+        touched.filter_map(|((org, id), e)| Some((org, id.as_str(), e.now?)))
+    }
+
+    pub fn sink_writes(&self) -> impl Iterator<Item = (&OrgId, &sink::Key, &Sunk)> {
+        self.sinks.iter().map(|((org, key), row)| (org, key, row))
+    }
+
+    pub fn prune_writes(&self) -> &[(OrgId, Pruned)] {
+        &self.pruned
+    }
+
+    /// For logs and counters, once it is committed.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    pub fn seal_writes(&self) -> &[Seal] {
+        &self.new_seals
+    }
+
+    pub fn events(&self) -> &[Recorded] {
+        &self.events
+    }
+}
