@@ -93,8 +93,8 @@ impl fmt::Display for Actor {
 pub struct Reads {
     pub definitions: BTreeSet<definition::Key>,
     pub docs: BTreeSet<doc::Key>,
-    /// How many jobs from outside wait in project lanes.
-    pub crowd: bool,
+    /// How many jobs from outside may come into project lanes: then those who wait there are counted.
+    pub crowd: u32,
     pub jobs: BTreeSet<JobId>,
     /// Jobs with all that is known of them: to be shown, merged into or made anew.
     pub records: BTreeSet<JobId>,
@@ -143,7 +143,7 @@ impl Reads {
     pub fn merge(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
         self.docs.extend(other.docs);
-        self.crowd |= other.crowd;
+        self.crowd = self.crowd.saturating_add(other.crowd);
         self.jobs.extend(other.jobs);
         self.records.extend(other.records);
         self.dedupes.extend(other.dedupes);

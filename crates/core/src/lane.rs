@@ -25,6 +25,9 @@ use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
 
+/// How the lanes of projects begin.
+const PROJECT: &str = "project:";
+
 /// The name of a lane, such as `project:shop`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneKey(Arc<str>);
@@ -46,7 +49,12 @@ impl LaneKey {
     }
 
     pub fn of_project(project: &ProjectId) -> Self {
-        Self::filled(&format!("project:{project}"))
+        Self::filled(&format!("{PROJECT}{project}"))
+    }
+
+    /// The lane of a project, which no job type can claim for itself.
+    pub fn is_project(&self) -> bool {
+        self.0.starts_with(PROJECT)
     }
 
     pub fn as_str(&self) -> &str {
@@ -103,7 +111,7 @@ impl Rule {
         *self == Self::Project
     }
 
-    /// The lane of one job, and how deep it may get. An error names the field that is missing.
+    /// The lane of one job, and how deep it may get. An error says why there is none.
     pub fn place(&self, facts: &Facts<'_>, per_project: u32) -> Result<(Place, Option<u32>), String> {
         match self {
             Self::Project => {
@@ -111,7 +119,10 @@ impl Rule {
                 Ok((place, Some(per_project)))
             }
             Self::Own { key, limit, depth } => {
-                let key = LaneKey::filled(&key.fill(facts)?);
+                let key = LaneKey::filled(&key.fill(facts).map_err(|field| format!("it is named after {field}"))?);
+                if key.is_project() {
+                    return Err(format!("{key} is a project's own"));
+                }
                 let max = match limit {
                     Limit::None => None,
                     Limit::At(max) => Some((*max).max(1)),
@@ -139,6 +150,8 @@ pub struct Row {
     pub max: Option<u32>,
     pub running: u32,
     pub waiting: u32,
+    /// Of those who wait, how many were asked for from outside.
+    pub outside: u32,
     /// Interactive jobs started since the last background one.
     pub burst: u32,
 }

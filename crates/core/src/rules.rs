@@ -4,7 +4,7 @@ use crate::time::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Off: nothing is taken in from outside, nothing is handed out.
+    /// Off: nothing is taken in but what the engine asks for itself, nothing is handed out.
     pub enabled: bool,
     /// Jobs from outside that may wait in one project's lane.
     pub max_per_project: u32,

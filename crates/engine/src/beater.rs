@@ -32,6 +32,7 @@ async fn beats(shared: &Shared) {
             () = tokio::time::sleep(shared.options.beat_every) => {}
             // Somebody wants jobs to end, perhaps ours: a beat tells.
             Ok(()) = leases.changed() => {}
+            () = shared.beat_again.notified() => {}
         }
         leases.mark_unchanged();
         beat(shared).await;
@@ -65,9 +66,7 @@ async fn beat(shared: &Shared) {
                 Ok(Beaten { lost, cancelled }) => {
                     let kept = held.iter().filter(|fence| !lost.contains(fence)).cloned().collect::<Vec<_>>();
                     shared.held.beaten(&kept, sent_at);
-                    for (fence, context) in cancelled {
-                        shared.held.cancel(&fence, context);
-                    }
+                    cancelled.iter().for_each(|fence| shared.held.cancel(fence));
                     // What was settled meanwhile is not lost.
                     let lost = shared.held.lost(&lost);
                     if lost > 0 {

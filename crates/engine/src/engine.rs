@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -64,7 +64,9 @@ pub(crate) struct Shared {
     pub store: Store,
     pub registry: Registry,
     pub options: Options,
-    pub held: Held,
+    pub held: Arc<Held>,
+    /// Asks for a beat at once: what was claimed just now may be wanted to end already.
+    pub beat_again: Notify,
     /// When set: claim nothing more; at that moment, stop what still runs.
     pub stopping: watch::Sender<Option<Instant>>,
     reachable: AtomicBool,
@@ -179,7 +181,8 @@ impl Engine {
             store,
             registry,
             options,
-            held: Held::default(),
+            held: Arc::default(),
+            beat_again: Notify::new(),
             stopping: watch::Sender::new(None),
             reachable: AtomicBool::new(true),
             broken: watch::Sender::new(None),

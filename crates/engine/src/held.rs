@@ -21,6 +21,10 @@ pub(crate) struct Run {
     pub task: AbortHandle,
     /// Tells the handler that somebody wants the job to end.
     pub cancel: watch::Sender<bool>,
+    /// What it works on outside, as far as it has said.
+    pub context: Context,
+    /// That was interrupted, once.
+    pub interrupted: bool,
     /// When it has run long enough.
     pub times_out: Option<Instant>,
 }
@@ -95,13 +99,22 @@ impl Held {
         }
     }
 
-    /// Somebody wants the job to end: its handler is told, and what it works on is interrupted.
-    pub fn cancel(&self, fence: &Fence, context: Context) {
-        let all = self.all();
-        let Some(run) = all.get(fence).and_then(|h| h.run.as_ref()) else { return };
-        let first = run.cancel.send_if_modified(|cancelled| !std::mem::replace(cancelled, true));
-        if first && !context.is_empty() {
-            tokio::spawn(run.handler.interrupt(context));
+    /// Somebody wants the job to end: its handler is told, and what it works on is interrupted, as
+    /// soon as that is known.
+    pub fn cancel(&self, fence: &Fence) {
+        if let Some(run) = self.all().get_mut(fence).and_then(|h| h.run.as_mut()) {
+            run.ask();
+        }
+    }
+
+    /// The handler says what it works on outside; `cancelled` if somebody wants it to end.
+    pub fn works_on(&self, fence: &Fence, context: Context, cancelled: bool) {
+        if let Some(run) = self.all().get_mut(fence).and_then(|h| h.run.as_mut()) {
+            run.interrupted &= run.context == context;
+            run.context = context;
+            if cancelled || *run.cancel.borrow() {
+                run.ask();
+            }
         }
     }
 
@@ -128,7 +141,12 @@ impl Held {
         news
     }
 
-    /// Tells every handler to stop.
+    /// Asks every handler to end.
+    pub fn ask_all(&self) {
+        self.all().values_mut().filter_map(|h| h.run.as_mut()).for_each(Run::ask);
+    }
+
+    /// Stops every handler.
     pub fn stop_all(&self) {
         self.all().values().filter_map(|h| h.run.as_ref()).for_each(Run::stop);
     }
@@ -151,7 +169,8 @@ impl Held {
     fn leave_behind(&self, which: impl Fn(&Run) -> bool) -> Vec<Fence> {
         let mut left = Vec::new();
         for (fence, holding) in self.all().iter_mut() {
-            if let Some(run) = holding.run.take_if(|run| which(run)) {
+            if let Some(mut run) = holding.run.take_if(|run| which(run)) {
+                run.ask();
                 run.stop();
                 left.push(fence.clone());
             }
@@ -161,6 +180,14 @@ impl Held {
 }
 
 impl Run {
+    fn ask(&mut self) {
+        self.cancel.send_replace(true);
+        if !self.interrupted && !self.context.is_empty() {
+            self.interrupted = true;
+            tokio::spawn(self.handler.interrupt(self.context.clone()));
+        }
+    }
+
     fn stop(&self) {
         self.cancel.send_replace(true);
         self.task.abort();

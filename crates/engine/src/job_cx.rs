@@ -1,5 +1,6 @@
 //! What a handler sees of the job it runs, and what it can say while it runs.
 
+use crate::held::Held;
 use baton_core::Micros;
 use baton_core::command::Actor;
 use baton_core::job::report::{Report, ReportError};
@@ -7,6 +8,7 @@ use baton_core::job::{Context, Fence, Job, Progress};
 use baton_store::{CommitError, Store, StoreError};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// See the module. Cheap to clone.
@@ -24,6 +26,7 @@ pub struct JobCx {
 pub(crate) struct Line {
     pub store: Store,
     pub fence: Fence,
+    pub held: Arc<Held>,
     pub cancelled: watch::Receiver<bool>,
 }
 
@@ -55,10 +58,16 @@ impl JobCx {
     }
 
     async fn say(&self, progress: Option<Progress>, context: Option<Context>) -> Result<(), SayError> {
-        let Line { store, fence, .. } = &self.line;
-        let report = Report { fence: fence.clone(), progress, context };
+        let Line { store, fence, held, .. } = &self.line;
+        let report = Report { fence: fence.clone(), progress, context: context.clone() };
         match store.commit(report, Actor::Worker(fence.worker.clone())).await {
-            Ok(_) | Err(CommitError::KeyReused) => Ok(()),
+            Ok(reported) => {
+                if let Some(context) = context {
+                    held.works_on(fence, context, reported.cancel_requested);
+                }
+                Ok(())
+            }
+            Err(CommitError::KeyReused) => Ok(()),
             Err(CommitError::Refused(no)) => Err(SayError::LeaseLost(no)),
             Err(CommitError::Store(e)) => Err(SayError::Store(e)),
         }

@@ -32,6 +32,7 @@ impl Chronicler {
                 let reason = note.reason.clone().unwrap_or_default();
                 metrics::counter!("baton_jobs_failed_total", "type" => kind(), "reason" => reason).increment(1);
             }
+            "job.hook_failed" => metrics::counter!("baton_hooks_failed_total", "type" => kind()).increment(1),
             "job.cancelled" => metrics::counter!("baton_jobs_cancelled_total", "type" => kind()).increment(1),
             _ => {}
         }

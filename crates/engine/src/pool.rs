@@ -31,8 +31,10 @@ const REST_MIN: Duration = Duration::from_millis(10);
 const FRUITLESS_MAX: u32 = 8;
 /// Handlers that were left behind because they do not stop; with more, nothing new is begun.
 const LEFT_BEHIND_MAX: usize = 64;
-/// After the drain: how long handlers have to stop when they are told to.
+/// After the drain: how long handlers have to end when they are asked to; then they are stopped.
 const STOP_WINDOW: Duration = Duration::from_secs(1);
+/// How long those that were stopped are waited for; then they are left behind.
+const ABORT_WINDOW: Duration = Duration::from_millis(500);
 
 struct Pending {
     settle: Settle,
@@ -50,6 +52,7 @@ pub(crate) struct Pool {
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut jobs = shared.store.watch_jobs();
     let mut stopping = shared.stopping.subscribe();
+    let mut leases = shared.store.watch_leases();
     let mut pool = Pool { shared, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
     loop {
         let stop = *stopping.borrow_and_update();
@@ -58,8 +61,13 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         // Before claiming, so that what becomes claimable meanwhile is not missed.
         jobs.mark_unchanged();
+        leases.mark_unchanged();
         let wants = if stop.is_some() { 0 } else { pool.free() };
         let next = pool.turn(wants).await;
+        if leases.has_changed().unwrap_or(false) {
+            // It may be about what was claimed in that turn, which no beat knew of yet.
+            pool.shared.beat_again.notify_one();
+        }
         let rest = match next {
             // There was as much as fitted, so there may be more; but only when a slot is free.
             Next::More if pool.free() > 0 => Duration::ZERO,
@@ -189,7 +197,11 @@ impl Pool {
         let name = job.kind.name.to_string();
         let at_stop = job_type.map_or(AtStop::GiveBack, |kind| kind.at_stop);
         let (cancel, cancelled) = watch::channel(false);
-        let cx = JobCx { job, at, line: Line { store: self.shared.store.clone(), fence: fence.clone(), cancelled } };
+        let (store, held) = (self.shared.store.clone(), self.shared.held.clone());
+        // A job that goes on may work on something already.
+        let context = job.aside.as_ref().map(|aside| aside.context.clone()).unwrap_or_default();
+        let line = Line { store, fence: fence.clone(), held, cancelled };
+        let cx = JobCx { job, at, line };
         let began = Instant::now();
         let running = handler.run(cx, payload);
         let task = self.running.spawn(async move {
@@ -198,7 +210,13 @@ impl Pool {
             outcome
         });
         let times_out = timeout.and_then(|span| began.checked_add(span.to_std()));
-        self.shared.held.add(fence, lease, asked_at, Run { handler, task, cancel, times_out }, at_stop);
+        self.shared.held.add(
+            fence,
+            lease,
+            asked_at,
+            Run { handler, task, cancel, context, interrupted: false, times_out },
+            at_stop,
+        );
     }
 
     /// Handlers that have run long enough are settled without them.
@@ -212,12 +230,16 @@ impl Pool {
     }
 
     /// The drain is over, and so is the time to stop in: what still runs is settled without it.
-    fn leave_behind(&mut self) {
-        for fence in self.shared.held.leave_all() {
+    /// Whether there was any.
+    fn leave_behind(&mut self) -> bool {
+        let left = self.shared.held.leave_all();
+        let any = !left.is_empty();
+        for fence in left {
             let outcome = self.stopped(&fence);
             tracing::warn!(jobId = %fence.job, ?outcome, "a job did not stop when its node did; it is left behind");
             self.pending.push(Pending { settle: Settle { fence, outcome }, tries: 0 });
         }
+        any
     }
 
     /// What becomes of a job that was stopped by us.
@@ -270,14 +292,15 @@ impl Pool {
             return;
         }
         let free = self.free() > 0;
-        // When the drain is over, what still runs is told to stop; then it is left behind.
-        let over = stop.is_some_and(|at| at <= Instant::now());
-        if over {
-            self.shared.held.stop_all();
-        }
-        if stop.is_some_and(|at| at + STOP_WINDOW <= Instant::now()) {
-            self.leave_behind();
+        // When the drain is over, what still runs is asked to end, then stopped, then left behind.
+        let past = |window| stop.is_some_and(|at| at + window <= Instant::now());
+        let over = past(Duration::ZERO);
+        if past(STOP_WINDOW + ABORT_WINDOW) && self.leave_behind() {
             return;
+        } else if past(STOP_WINDOW) {
+            self.shared.held.stop_all();
+        } else if over {
+            self.shared.held.ask_all();
         }
         let timeout = self.shared.held.next_timeout();
         let rest = timeout.map_or(rest, |at| rest.min(at.saturating_duration_since(Instant::now())));

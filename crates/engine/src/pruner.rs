@@ -28,14 +28,14 @@ async fn round(shared: &Shared) -> Result<usize, StoreError> {
     let mut total = 0;
     while let Some(found) = shared.store.prunable(after.clone(), keep).await? {
         let place = (found.org.clone(), found.project.clone());
-        let jobs = found.jobs.len();
+        let more = found.more;
         let prune = Prune { org: found.org, project: found.project, jobs: found.jobs };
         match shared.store.commit(prune, Actor::Engine).await {
             Ok(gone) => {
                 metrics::counter!("baton_jobs_pruned_total").increment(gone as u64);
                 total += gone;
-                // The same project again while it had a full batch.
-                if jobs < baton_core::limits::PRUNE_JOBS {
+                // The same project again while it has more.
+                if !more {
                     after = Some(place);
                 }
             }

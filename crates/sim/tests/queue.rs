@@ -45,6 +45,8 @@ on_both! {
     a_job_asks_and_goes_on_with_the_answer
     progress_and_running_context_are_shown_while_it_runs
     what_does_not_fit_its_schema_is_a_clear_failure
+    a_hook_that_panics_keeps_no_job_from_moving
+    a_turn_that_is_told_late_is_interrupted_too
 }
 
 /// Says when its jobs begin and end; how they go on is up to the test.
@@ -682,4 +684,88 @@ async fn what_does_not_fit_its_schema_is_a_clear_failure(lab: Lab) -> Result<()>
     let failed = until(engine.store(), id, is(Face::Failed)).await?;
     ensure!(reason(&failed) == "invalid_result" && failed.job.attempts == 1, "{:?}", failed.error);
     clean(engine.store()).await
+}
+
+/// Its hooks do everything wrong.
+struct Rude;
+
+impl JobDefinition for Rude {
+    type Payload = Value;
+    type Output = Value;
+    const HOOKS: bool = true;
+
+    fn job_type(&self) -> JobType {
+        kind("rude")
+    }
+
+    async fn run(&self, _: JobCx, _: Value) -> Result<Done<Value>, Failure> {
+        Ok(Done::Result(json!({})))
+    }
+
+    fn on_started(&self, _: &Job, _: &Value) -> Vec<sink::Row> {
+        std::panic::set_hook(Box::new(|_| {}));
+        panic!("rude");
+    }
+
+    fn on_completed(&self, _: &Job, _: &Value, _: &Value) -> Vec<sink::Row> {
+        vec![sink::Row::new("transcript", "", &json!("without a key"))]
+    }
+}
+
+async fn a_hook_that_panics_keeps_no_job_from_moving(lab: Lab) -> Result<()> {
+    let mut registry = Registry::empty();
+    registry.define(Rude);
+    registry.add(kind("calm"), |_: JobCx, _: Json| async { Outcome::Done(Json::of(&json!({}))) });
+    let lab = knowing(lab, &registry, Rules::default());
+    let engine = engine(&lab, registry, 1).await?;
+    let rude = enqueue(engine.store(), order("rude", "p1")).await?;
+    let calm = enqueue(engine.store(), order("calm", "p2")).await?;
+    for id in [rude, calm] {
+        let done = until(engine.store(), id, is(Face::Completed)).await?;
+        ensure!(done.job.attempts == 1);
+    }
+    clean(engine.store()).await
+}
+
+/// Says what it works on only after somebody wants it to end.
+struct LateTurn {
+    began: mpsc::UnboundedSender<()>,
+    interrupted: mpsc::UnboundedSender<Context>,
+}
+
+impl JobDefinition for LateTurn {
+    type Payload = Value;
+    type Output = Value;
+
+    fn job_type(&self) -> JobType {
+        let cancel = cancel::Rule { strategy: Strategy::InterruptTurn, grace: Span::secs(30) };
+        JobType { cancel, ..kind("late") }
+    }
+
+    async fn run(&self, cx: JobCx, _: Value) -> Result<Done<Value>, Failure> {
+        let _ = self.began.send(());
+        cx.cancelled().await;
+        cx.running_context(Some("thread-2"), Some("turn-2")).await.unwrap();
+        std::future::pending::<()>().await;
+        Ok(Done::Result(json!({})))
+    }
+
+    async fn interrupt(&self, context: Context) {
+        let _ = self.interrupted.send(context);
+    }
+}
+
+async fn a_turn_that_is_told_late_is_interrupted_too(lab: Lab) -> Result<()> {
+    let (tell_began, mut began) = mpsc::unbounded_channel();
+    let (tell_interrupted, mut interrupted) = mpsc::unbounded_channel();
+    let mut registry = Registry::empty();
+    registry.define(LateTurn { began: tell_began, interrupted: tell_interrupted });
+    let lab = knowing(lab, &registry, Rules::default());
+    let engine = engine(&lab, registry, 1).await?;
+    let job = enqueue(engine.store(), order("late", "p1")).await?;
+    began.recv().await.context("it begins")?;
+    ensure!(cancelled(&engine, job).await? == Cancelled::Requested);
+    let context = interrupted.recv().await.context("it is interrupted")?;
+    ensure!(context.turn.as_deref() == Some("turn-2"));
+    Ok(())
 }

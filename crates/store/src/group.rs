@@ -10,6 +10,7 @@ use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
 use baton_core::definition::Definitions;
 use baton_core::doc;
+use baton_core::event::Note;
 use baton_core::id::{Ids, Seed};
 use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
@@ -376,11 +377,15 @@ pub(crate) fn stirred(world: &World) -> Stirred {
     });
     let freed = world.lane_writes().any(|(_, _, row)| row.waiting > 0 && row.free() != Some(0));
     let resumed = world.doc_writes().any(|(_, key, doc)| key.class == doc::Class::Lane && !doc.flag);
-    let fenced = |what: &str| matches!(what, "job.cancelled" | "job.cancel_requested");
+    let fenced = |note: &Note| match note.what {
+        "job.cancelled" | "job.cancel_requested" => true,
+        "job.failed" => note.reason.as_deref() == Some("deadline_exceeded"),
+        _ => false,
+    };
     Stirred {
         jobs: due || freed || resumed,
         timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
-        leases: world.notes().iter().any(|note| fenced(note.what)),
+        leases: world.notes().iter().any(fenced),
         events: !world.events().is_empty(),
     }
 }

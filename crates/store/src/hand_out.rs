@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Lanes that one claim walks over to find some that have something to give.
 pub(crate) const LOOK_MAX: usize = 1_000;
+/// Ready rows of one lane that a claim looks at for one that it can run.
+pub(crate) const SCAN_MAX: usize = 1_000;
 /// Background lanes looked at beyond those that are needed, for jobs that have waited too long.
 pub(crate) const PROBE: usize = 4;
 
@@ -36,12 +38,6 @@ pub(crate) struct Found {
     pub promoted: bool,
 }
 
-impl Found {
-    pub fn candidates(&self) -> usize {
-        self.lanes.values().map(Vec::len).sum()
-    }
-}
-
 pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>) -> Claimed {
     let actor = Actor::Worker(ask.worker.clone());
     let rules = &env.defs.rules;
@@ -52,6 +48,8 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     for picked in schedule::pick(lanes.clone(), &mut turns, ask.slots, env.now, rules) {
         let (org, key) = &picked.lane;
         let Candidate { job, payload, .. } = picked.item;
+        // A command of this group may have merged something into it.
+        let payload = world.new_payload(org, job.id).cloned().unwrap_or(payload);
         let Some(job) = world.job(org, job.id) else { continue };
         if let Some((job, changes)) = claim(job, &payload, &ask.worker, env.defs, env.now) {
             world.apply(org, &actor, env.now, changes);

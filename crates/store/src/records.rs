@@ -7,8 +7,10 @@ use baton_core::job::prune::Candidate;
 use baton_core::job::state::Face;
 use baton_core::job::{Cold, End, Ending, Failure, Job, Status};
 use baton_core::lane::LaneKey;
+use baton_core::limits::{PRUNE_EVENTS, PRUNE_JOBS};
 use baton_core::retry::Class;
 use baton_core::{JobId, OrgId, ProjectId, TypeName};
+use uuid::Uuid;
 
 /// A job with everything that is known about it.
 #[derive(Clone, Debug)]
@@ -78,6 +80,24 @@ pub struct Prunable {
     pub org: OrgId,
     pub project: ProjectId,
     pub jobs: Vec<Candidate>,
+    /// The project has more of them.
+    pub more: bool,
+}
+
+/// Which of these jobs, with the numbers of their events, go in one commit; whether all do. One that
+/// has very many goes alone.
+pub(crate) fn one_batch(found: Vec<(Uuid, i64)>) -> (Vec<Uuid>, bool) {
+    let full = found.len() >= PRUNE_JOBS;
+    let (mut batch, mut events, mut cut) = (Vec::new(), 0, false);
+    for (id, n) in found {
+        events += n;
+        if events > row_limit(PRUNE_EVENTS) && !batch.is_empty() {
+            cut = true;
+            break;
+        }
+        batch.push(id);
+    }
+    (batch, !full && !cut)
 }
 
 /// Rows that one page of a filtered list may look at; then it ends early and says where to go on.

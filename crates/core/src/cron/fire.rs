@@ -8,10 +8,10 @@ use crate::definition::Definitions;
 use crate::doc::{self, Doc};
 use crate::event::Event;
 use crate::id::{DocId, JobId};
-use crate::job::enqueue::{Enqueue, EnqueueError, Origin};
+use crate::job::enqueue::{Enqueue, Origin};
 use crate::job::intake::{self, Intake};
 use crate::name::OrgId;
-use crate::time::Micros;
+use crate::time::{Micros, Span};
 use crate::timer;
 use crate::world::View;
 use serde_json::json;
@@ -26,6 +26,11 @@ pub struct Fire {
     /// The moment the timer stood for when it was found due.
     pub at: Micros,
 }
+
+/// When a node does not know the type of the jobs.
+const LOOK_AGAIN: Span = Span::secs(5);
+/// When the next moment cannot be told.
+const TROUBLE: Span = Span::secs(3_600);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FireError {
@@ -62,6 +67,11 @@ impl Command for Fire {
         let Some((doc, schedule)) = doc.and_then(|doc| Some((doc, Schedule::of(doc)?))) else {
             return Decision::Done(Vec::new(), cleared());
         };
+        if cx.defs.newest(&schedule.spec.kind).is_none() {
+            // Another node may know the type: it, or this one when it does, looks again soon.
+            let at = cx.now.plus(LOOK_AGAIN);
+            return Decision::Done(Vec::new(), Changes::none().timer(timer::Change::Set { key: timer, at }));
+        }
         let order = self.order(&schedule);
         let mut reads = intake::reads(&order, cx.defs);
         if schedule.spec.single_flight {
@@ -94,7 +104,8 @@ impl Fire {
         order: &Enqueue,
         cx: &mut Ctx<'_>,
     ) -> (Vec<JobId>, Changes) {
-        let moments = missed(&schedule, self.at, cx.now);
+        // The timer may stand for a second look at an earlier moment.
+        let moments = missed(&schedule, schedule.next_at.unwrap_or(self.at), cx.now);
         let wanted = match schedule.spec.catch_up {
             CatchUp::All => moments.len(),
             CatchUp::One => 1,
@@ -104,16 +115,17 @@ impl Fire {
         let mut busy = schedule.spec.single_flight
             && schedule.last_job.and_then(|id| view.job(id)).is_some_and(|job| !job.is_ended());
         let mut intake = Intake::new(*view, cx.defs);
-        let (mut made, mut refused) = (Vec::new(), None);
+        let (mut made, mut refused, mut duplicate) = (Vec::new(), None, false);
         for _ in 0..wanted {
             if busy {
                 break;
             }
             match intake.take(order, cx) {
-                Ok(out) => {
+                Ok(out) if out.how.is_new() => {
                     made.push(out.job.id);
                     busy = schedule.spec.single_flight;
                 }
+                Ok(_) => duplicate = true,
                 Err(no) => {
                     refused = Some(no);
                     break;
@@ -123,8 +135,18 @@ impl Fire {
         schedule.last_at = moments.last().copied();
         schedule.last_job = made.last().copied().or(schedule.last_job);
         schedule.made += made.len() as u64;
-        schedule.next_at = schedule.spec.when.next_after(cx.now).ok();
-        let reason = reason(&made, refused.as_ref(), busy);
+        let next = schedule.spec.when.next_after(cx.now);
+        let reason = match (&next, refused.as_ref()) {
+            (Err(_), _) => Some("invalid_schedule"),
+            (_, Some(no)) => Some(no.code()),
+            _ if !made.is_empty() => None,
+            _ if busy => Some("still_running"),
+            _ if duplicate => Some("duplicate"),
+            _ => Some("missed"),
+        };
+        // A zone may be unknown to this node only.
+        let next = next.unwrap_or_else(|_| cx.now.plus(TROUBLE));
+        schedule.next_at = Some(next);
         let told = json!({
             "jobs": made.len(),
             "last_job": made.last(),
@@ -132,11 +154,7 @@ impl Fire {
             "reason": reason,
         });
         let kind = if made.is_empty() { "schedule.skipped" } else { "schedule.fired" };
-        let timer = Schedule::timer(self.id);
-        let timer = match schedule.next_at {
-            Some(at) => timer::Change::Set { key: timer, at },
-            None => timer::Change::Clear { key: timer },
-        };
+        let timer = timer::Change::Set { key: Schedule::timer(self.id), at: next };
         let doc = Doc { body: schedule.body(), ..doc.clone() };
         let changes = intake.finish().timer(timer).doc(doc::Change::Put(self.key.clone(), doc)).event(Event::new(
             doc::Class::Schedule.subject(self.id),
@@ -144,15 +162,6 @@ impl Fire {
             Json::of(&told),
         ));
         (made, changes)
-    }
-}
-
-fn reason(made: &[JobId], refused: Option<&EnqueueError>, busy: bool) -> Option<&'static str> {
-    match refused {
-        Some(no) => Some(no.code()),
-        None if made.is_empty() && busy => Some("still_running"),
-        None if made.is_empty() => Some("missed"),
-        None => None,
     }
 }
 

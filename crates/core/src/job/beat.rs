@@ -1,6 +1,6 @@
 //! Heartbeats: a worker says what it still holds and hears what it has lost.
 
-use super::{Change, Context, Fence, Status};
+use super::{Change, Fence, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Never, Reads};
 use crate::definition::Definitions;
@@ -13,8 +13,8 @@ use crate::world::View;
 pub struct Beaten {
     /// The fences that no longer hold.
     pub lost: Vec<Fence>,
-    /// Those that hold, but somebody wants the job to end; with what it works on outside.
-    pub cancelled: Vec<(Fence, Context)>,
+    /// Those that hold, but somebody wants the job to end.
+    pub cancelled: Vec<Fence>,
 }
 
 /// Extends leases of one org. Extending writes no event: nothing happened.
@@ -46,8 +46,7 @@ impl Command for Beat {
             match view.job(fence.job) {
                 Some(job) if job.held_by(fence) => {
                     if job.cancel_requested().is_some() {
-                        let context = job.aside.as_ref().map(|aside| aside.context.clone()).unwrap_or_default();
-                        beaten.cancelled.push((fence.clone(), context));
+                        beaten.cancelled.push(fence.clone());
                     }
                     let mut next = job.clone();
                     if let Status::Executing { lease } = &mut next.status {

@@ -26,6 +26,10 @@ pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, n
     let mut next = job.moved(Status::Executing { lease }).ok()?;
     next.token += 1;
     next.attempts += u32::from(!resumed);
+    if !resumed && let Some(aside) = &mut next.aside {
+        // What an earlier execution worked on is not what this one does.
+        (aside.context, aside.progress) = Default::default();
+    }
     next.started_at = job.started_at.or(Some(now.max(job.head.at)));
     let told = json!({ "from": from.as_str(), "token": next.token, "worker": worker });
     let changes = if resumed {

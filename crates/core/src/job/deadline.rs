@@ -58,8 +58,15 @@ impl Command for Deadline {
             return Decision::Done((), cleared);
         };
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
-        let failure = Failure::new("deadline_exceeded", "the job had not ended by its deadline");
-        match settle::fail_outside(job, failure, scene) {
+        // Somebody asked that it ends: then that is why it did.
+        let ended = match job.cancel_requested() {
+            Some(request) => scene.cancel(&job.fenced(), &request.reason),
+            None => {
+                let failure = Failure::new("deadline_exceeded", "the job had not ended by its deadline");
+                settle::fail_outside(job, failure, scene)
+            }
+        };
+        match ended {
             Ok(changes) => Decision::Done((), changes),
             Err(_) => Decision::Done((), cleared),
         }

@@ -73,7 +73,7 @@ pub enum How {
     Dropped,
     /// One of the same key waits, and has taken the payload in.
     Merged,
-    /// One of the same key runs; this goes after it.
+    /// One of the same key already runs, so this is another job.
     FollowUp,
     /// The same message was enqueued before.
     SameMessage,

@@ -37,10 +37,11 @@ use crate::name::{OrgId, ProjectId, SessionId, TypeName, WorkerId};
 use crate::retry::Class;
 use crate::schedule;
 use crate::time::Micros;
-use crate::{lane, limits, timer};
+use crate::{lane, limits, sink, timer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ending::{Finish, Scene};
 pub use state::{End, Face, Move, State};
@@ -88,8 +89,8 @@ pub struct Job {
     pub created_at: Micros,
     pub started_at: Option<Micros>,
     pub has_deadline: bool,
-    /// It came from outside into a project's lane, and so counts among those who may wait.
-    pub counted: bool,
+    /// It was asked for from outside, and so counts among those for whom there is limited room.
+    pub outside: bool,
     /// The key by which duplicates are told, while this job is the one they are told by.
     pub dedupe: Option<String>,
     /// What most jobs never have.
@@ -312,7 +313,7 @@ pub enum Change {
     Create(Job, Cold),
     /// The hot part, whole.
     Put(Job),
-    /// Another payload for a job that has not begun.
+    /// Another payload for a job that waits.
     Payload(JobId, Json),
     End(Job, Ending),
 }
@@ -351,6 +352,11 @@ impl Job {
 
     pub const fn is_ended(&self) -> bool {
         self.status.is_ended()
+    }
+
+    /// One of all those from outside that stand in project lanes.
+    pub fn in_crowd(&self) -> bool {
+        self.outside && self.lane.key.is_project()
     }
 
     pub const fn class(&self) -> schedule::Class {
@@ -412,12 +418,17 @@ impl Job {
     }
 
     /// What the hooks of the job's type say to a moment of its life.
+    ///
+    /// A hook can leave rows, but it cannot stop a job from moving: one that panics, or whose rows
+    /// do not fit, leaves nothing and is told of.
     fn sinks(&self, defs: &Definitions, payload: Option<&Json>, moment: Moment<'_>) -> Changes {
         let mut changes = Changes::none();
-        if let (Some(hooks), Some(payload)) = (defs.entry(&self.kind).and_then(|e| e.hooks.as_ref()), payload) {
-            changes.sinks = hooks.sink(self, payload, moment);
-            let misfit = changes.sinks.iter().find(|row| !row.fits());
-            assert!(misfit.is_none(), "a hook of {} wrote a row that does not fit: {misfit:?}", self.kind);
+        let hooks = defs.entry(&self.kind).and_then(|entry| entry.hooks.as_ref());
+        let (Some(hooks), Some(payload)) = (hooks, payload) else { return changes };
+        match catch_unwind(AssertUnwindSafe(|| hooks.sink(self, payload, moment))) {
+            Ok(rows) if rows.iter().all(sink::Row::fits) => changes.sinks = rows,
+            Ok(_) => changes.notes.push(self.note("job.hook_failed", Some("a row does not fit"))),
+            Err(_) => changes.notes.push(self.note("job.hook_failed", Some("it panicked"))),
         }
         changes
     }

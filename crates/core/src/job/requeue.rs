@@ -27,6 +27,8 @@ pub enum RequeueError {
     NotFailed { job: JobId, state: State },
     #[error("job {job} was requeued before, as {into}")]
     Before { job: JobId, into: JobId },
+    #[error("job {job} is not made anew: {of} stands for the same already")]
+    Duplicate { job: JobId, of: JobId },
     #[error("job {job} cannot be requeued: {source}; nothing was")]
     Job { job: JobId, source: EnqueueError },
 }
@@ -38,6 +40,7 @@ impl Refusal for RequeueError {
             Self::NotFound(_) => "job_not_found",
             Self::NotFailed { .. } => "invalid_transition",
             Self::Before { .. } => "already_requeued",
+            Self::Duplicate { .. } => "job_conflict",
             Self::Job { source, .. } => source.code(),
         }
     }
@@ -101,6 +104,9 @@ impl Command for Requeue {
                 return Decision::Refused(RequeueError::Before { job, into: *into });
             }
             match intake.take(&order, cx) {
+                Ok(out) if !out.how.is_new() => {
+                    return Decision::Refused(RequeueError::Duplicate { job, of: out.job.id });
+                }
                 Ok(out) => {
                     seen.insert(job, out.job.id);
                     taken.push(out);

@@ -99,7 +99,7 @@ impl World {
         for key in &reads.timers {
             self.load_timer(org, *key, None);
         }
-        if reads.crowd {
+        if reads.crowd > 0 {
             self.load_crowd(0);
         }
         if reads.seal {
@@ -109,6 +109,12 @@ impl World {
 
     pub fn lane(&self, org: &OrgId, key: &LaneKey) -> Option<&lane::Row> {
         self.lanes.get(&(org.clone(), key.clone())).and_then(|entry| entry.now.as_ref())
+    }
+
+    /// The payload that a command has given a job meanwhile.
+    pub fn new_payload(&self, org: &OrgId, id: JobId) -> Option<&Json> {
+        let key = (org.clone(), id);
+        self.repaid.contains(&key).then(|| self.payloads.get(&key))?
     }
 
     /// Every lane that was loaded so far.
@@ -144,7 +150,7 @@ impl World {
                 .filter(|k| !self.docs.contains_key(&(org.clone(), (*k).clone())))
                 .cloned()
                 .collect(),
-            crowd: reads.crowd && self.crowd.is_none(),
+            crowd: if self.crowd.is_none() { reads.crowd } else { 0 },
             jobs: reads.jobs.iter().filter(|id| !has_job(id)).copied().collect(),
             records: reads.records.iter().filter(|id| !has_record(id)).copied().collect(),
             dedupes: (reads.dedupes.iter())

@@ -219,7 +219,7 @@ impl World {
         let held = before.is_some_and(|job| job.status.holds_slot());
         let born = before.is_none();
         let (waits, holds) = (after.status.waits(), after.status.holds_slot());
-        if after.counted {
+        if after.in_crowd() {
             self.crowd_delta += i64::from(waits) - i64::from(waited);
         }
         if !after.lane.kept || (!born && waits == waited && holds == held) {
@@ -233,6 +233,9 @@ impl World {
         }
         let moved = |n: u32, was: bool, is: bool| (n + u32::from(is)).saturating_sub(u32::from(was));
         row.waiting = moved(row.waiting, waited, waits);
+        if after.outside {
+            row.outside = moved(row.outside, waited, waits);
+        }
         row.running = moved(row.running, held, holds);
         entry.put(Some(row));
     }

@@ -273,3 +273,46 @@ pub async fn dead_letters_are_listed_by_project_and_type_until_they_are_made_ane
     ensure!(node.store.dead_letters(list(None, None, 100)).await?.items.is_empty());
     clean(&node.store).await
 }
+
+pub async fn what_is_merged_while_it_is_claimed_is_not_lost(lab: Lab) -> Result<()> {
+    let lab = plain(lab);
+    let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
+    for round in 0..40 {
+        let key = format!("k{round}");
+        let first = say(&nodes[0], keyed("merge", &key, "x")).await?;
+        let merge = nodes[round % 2].store.commit(keyed("merge", &key, "y"), Actor::Api);
+        let (merged, claimed) = futures_util::future::join(merge, nodes[0].store.claim(ask(&lab, &nodes[0], 1))).await;
+        let merged = merged?;
+        let leased = match claimed?.leased.pop() {
+            Some(leased) => leased,
+            None => claim(&lab, &nodes[0]).await?,
+        };
+        ensure!(leased.job.id == first.job.id);
+        let both = leased.payload.value()["y"] == true;
+        // Either it was merged, then it runs with it, or it is another job's.
+        ensure!(both == (merged.how == How::Merged), "round {round}: {:?} {}", merged.how, leased.payload.as_str());
+        node_done(&nodes[0], &leased).await?;
+        if !both {
+            let follow = claim(&lab, &nodes[0]).await?;
+            ensure!(follow.job.id == merged.job.id && merged.how == How::FollowUp);
+            node_done(&nodes[0], &follow).await?;
+        }
+    }
+    clean(&nodes[0].store).await
+}
+
+pub async fn a_dead_letter_whose_duplicate_is_there_is_not_made_anew(lab: Lab) -> Result<()> {
+    let lab = plain(lab);
+    let node = lab.node().await?;
+    let dead = fail_one(&lab, &node, keyed("single", "a", "x")).await?.job.id;
+    let active = say(&node, keyed("single", "a", "x")).await?.job.id;
+    let again = node.store.commit(Requeue { org: OrgId::default(), jobs: vec![dead] }, Actor::Api).await;
+    match again {
+        Err(CommitError::Refused(no)) => {
+            ensure!(no.code() == "job_conflict" && no.to_string().contains(&active.to_string()))
+        }
+        other => anyhow::bail!("{other:?}"),
+    }
+    ensure!(record(&node, dead).await?.requeued_as.is_none());
+    clean(&node.store).await
+}

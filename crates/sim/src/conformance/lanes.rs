@@ -336,3 +336,16 @@ pub async fn a_late_worker_does_not_free_a_slot_twice(lab: Lab) -> Result<()> {
     ensure!(claim(&lab, &node, 9).await?.len() == 1);
     clean(&node.store).await
 }
+
+pub async fn lanes_of_other_kinds_do_not_hide_ours(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    for n in 0..60 {
+        enqueue(&node, "one", &format!("p{n:02}"), BACKGROUND).await?;
+    }
+    let ours = enqueue(&node, "wide", "zzz", BACKGROUND).await?;
+    let kinds = vec![ours.kind.clone()];
+    let turn = node.store.claim(Ask { kinds, ..ask(&lab, &node, 1) }).await?;
+    ensure!(turn.leased.iter().map(|l| l.job.id).eq([ours.id]), "it is found at the first look");
+    clean(&node.store).await
+}

@@ -46,7 +46,7 @@ fn made_up(id: JobId, now: Micros) -> (Job, Cold) {
         created_at: now,
         started_at: None,
         has_deadline: false,
-        counted: false,
+        outside: false,
         dedupe: None,
         aside: None,
         head: Head::NONE,

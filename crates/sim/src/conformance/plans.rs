@@ -46,12 +46,12 @@ async fn fill(node: &Node) -> Result<()> {
     let live = format!(
         "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, due_at, attempts, \
          max_attempts, token, wakes, created_at, has_deadline, head_n, head_hash, head_at, class, slot, since, lane, \
-         lane_max, counted, max_failures) \
+         lane_max, outside, max_failures) \
          SELECT org, id, project, type, version, priority, nextval('job_order'), 1, 'queued', created_at, 0, max_attempts, \
          0, 0, created_at, false, 1, decode(repeat('00', 32), 'hex'), created_at, 1, 1, created_at, \
          'lane:' || (row_number() OVER () % {LANES}), 1, false, 1 FROM job WHERE state IS NULL"
     );
-    let lane = "INSERT INTO lane SELECT org, lane, 1, 0, count(*), 0 FROM live GROUP BY org, lane";
+    let lane = "INSERT INTO lane SELECT org, lane, 1, 0, count(*), 0, 0 FROM live GROUP BY org, lane";
     node.store.raw(&job).await?;
     node.store.raw(&live).await?;
     Ok(node.store.raw(lane).await?)

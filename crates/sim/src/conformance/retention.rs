@@ -124,3 +124,26 @@ pub async fn removing_events_without_saying_so_is_found(lab: Lab) -> Result<()> 
     ensure!(codes(node.store.audit(Some(key())).await?) == ["seal_count"]);
     Ok(())
 }
+
+pub async fn a_job_that_ended_late_is_kept_although_it_is_old(lab: Lab) -> Result<()> {
+    let lab = lab_with(lab, Rules::default());
+    let node = lab.node().await?;
+    let old = node.store.commit(job("wide", "p1"), Actor::Api).await?.job.id;
+    let held = node.store.claim(ask(&lab, &node, 1)).await?.leased.pop().context("the old one")?;
+    for _ in 0..10 {
+        run(&lab, &node, job("wide", "p1")).await?;
+    }
+    node.store.commit(done(&held)?, Actor::Engine).await?;
+    seal(&node, 33).await?;
+    let found = node.store.prunable(None, 3).await?.context("there are too many")?;
+    ensure!(found.jobs.iter().all(|candidate| candidate.job != old), "it has only just ended");
+    ensure!(found.jobs.len() == 7 && !found.more, "{} and {}", found.jobs.len(), found.more);
+    node.store.commit(prune(found), Actor::Engine).await?;
+    for _ in 0..5 {
+        run(&lab, &node, job("wide", "p1")).await?;
+    }
+    seal(&node, 28).await?;
+    let found = node.store.prunable(None, 3).await?.context("there are too many")?;
+    ensure!(found.jobs.iter().any(|candidate| candidate.job == old), "others have ended since");
+    verified(&node).await
+}

@@ -213,14 +213,14 @@ async fn pruned(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreEr
 /// Counters against counts.
 async fn counts(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     let sql = "SELECT org, key, sum(running)::bigint, sum(waiting)::bigint FROM ( \
-               SELECT org, key, running, waiting FROM lane UNION ALL \
-               SELECT org, lane, -(slot = 0)::int, -(slot = 1)::int FROM live WHERE kept) x \
-               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0";
+               SELECT org, key, running, waiting, outside FROM lane UNION ALL \
+               SELECT org, lane, -(slot = 0)::int, -(slot = 1)::int, -(slot = 1 AND outside)::int FROM live WHERE kept) x \
+               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0 OR sum(outside) <> 0";
     for row in &ask(tx, sql, &[]).await? {
         report.lane(&parsed(row, 0)?, get(row, 1)?, get(row, 2)?, get(row, 3)?);
     }
     let sql = "SELECT (SELECT coalesce(sum(waiting), 0) FROM crowd)::bigint - \
-               (SELECT count(*) FROM live WHERE counted AND slot = 1)";
+               (SELECT count(*) FROM live WHERE outside AND slot = 1 AND starts_with(lane, 'project:'))";
     if let Some(row) = ask(tx, sql, &[]).await?.first() {
         report.crowd(get(row, 0)?);
     }

@@ -6,7 +6,7 @@ use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use super::statements::LIVE;
 use crate::group::Ask;
-use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE};
+use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::records::row_limit;
 use baton_core::World;
 use baton_core::canon::Json;
@@ -19,8 +19,8 @@ use uuid::Uuid;
 /// What lanes could give, once it is known which. `room` says how many jobs that need a slot.
 fn heads_sql(lanes: &str, room: &str) -> String {
     format!(
-        "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.burst, h.* FROM lanes w \
-         LEFT JOIN LATERAL (SELECT max, running, waiting, burst FROM lane x WHERE w.open AND x.org = w.org \
+        "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* FROM lanes w \
+         LEFT JOIN LATERAL (SELECT max, running, waiting, outside, burst FROM lane x WHERE w.open AND x.org = w.org \
          AND x.key = w.lane OFFSET 0 FOR UPDATE SKIP LOCKED) k ON true \
          LEFT JOIN LATERAL (SELECT l.*, p.payload FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
          CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE w.open AND v.class >= $2::int AND (k.running IS NOT NULL OR NOT w.has_row) \
@@ -34,6 +34,15 @@ fn heads_sql(lanes: &str, room: &str) -> String {
 
 /// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 the lane to start after, $6 lanes wanted.
 pub(super) fn walk_sql() -> String {
+    // Each by its own part of the index: a full lane with a long queue is not read through.
+    let has = |slot: i16| {
+        format!(
+            "EXISTS (SELECT 1 FROM (SELECT s.type, s.version FROM live s WHERE s.phase = 1 AND s.class = $2::int \
+             AND s.org = n.org AND s.lane = n.lane AND s.slot = {slot} ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
+             WHERE (s.type || '@' || s.version) = ANY ($1))"
+        )
+    };
+    let (brings, needs) = (has(0), has(1));
     let lanes = format!(
         "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
          SELECT $4::text COLLATE \"C\", $5::text COLLATE \"C\", $4::text = '', 0, 0, false, false UNION ALL \
@@ -44,8 +53,7 @@ pub(super) fn walk_sql() -> String {
              (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
               ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
          CROSS JOIN LATERAL (SELECT c.has_row, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' \
-             AND d.key = n.lane AND d.flag) AND (NOT c.full OR EXISTS (SELECT 1 FROM live s WHERE s.phase = 1 \
-             AND s.class = $2::int AND s.org = n.org AND s.lane = n.lane AND s.slot = 0)) AS open FROM ( \
+             AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open FROM ( \
              SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
              WHERE x.org = n.org AND x.key = n.lane) c) o \
          WHERE w.looked < {LOOK_MAX} AND w.gave < $6::int AND NOT (n.wrapped AND $4::text <> '' AND (n.org, n.lane) > \
@@ -147,6 +155,8 @@ fn take(world: &mut World, found: &mut Found, answer: &[Row], enough: Option<i32
         let lane_row = if locked { Some(lane_row(row, 5)?) } else { None };
         world.load_lane(&id.0, &id.1, lane_row);
         let heads = found.lanes.entry(id).or_default();
+        // Open, but with nothing to show: somebody else holds it just now.
+        found.more |= enough.is_some() && get::<Option<&str>>(row, HEAD)?.is_none();
         if get::<Option<&str>>(row, HEAD)?.is_some() {
             let candidate = candidate(row)?;
             if !heads.iter().any(|head| head.job.id == candidate.job.id) {
@@ -161,14 +171,15 @@ fn take(world: &mut World, found: &mut Found, answer: &[Row], enough: Option<i32
 }
 
 /// Where a job's columns begin.
-const HEAD: usize = 9;
+const HEAD: usize = 10;
 
 pub(super) fn lane_row(row: &Row, from: usize) -> Result<lane::Row> {
     Ok(lane::Row {
         max: rows::maybe_count(row, from)?,
         running: rows::count(row, from + 1)?,
         waiting: rows::count(row, from + 2)?,
-        burst: rows::count(row, from + 3)?,
+        outside: rows::count(row, from + 3)?,
+        burst: rows::count(row, from + 4)?,
     })
 }
 

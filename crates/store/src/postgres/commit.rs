@@ -117,6 +117,7 @@ async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patie
     }
     if world.is_clean() && !busy {
         rollback(link).await?;
+        group::observe(&shared.options, &world);
         return Ok(true);
     }
     let batch = Batch::of(&link.statements, &world, now);

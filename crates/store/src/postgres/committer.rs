@@ -69,7 +69,12 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>) {
             }
             line.busy.acquire().await
         };
-        let fate = group(&shared, &mut link, works).await;
+        // What a purge removes must not be what the commands beside it have just loaded.
+        let (purges, works): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| matches!(work, Work::Purge(_)));
+        let mut fate = group(&shared, &mut link, works).await;
+        if fate == Fate::Alive {
+            fate = group(&shared, &mut link, purges).await;
+        }
         drop(permit);
         if fate != Fate::Alive {
             crash(&shared, &line).await;

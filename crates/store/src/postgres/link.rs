@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 /// The planner sees tables that are empty one moment and hold a backlog the next; what it knows
 /// about them is always old. So the shape of these plans is not left to it: nested loops over
 /// indexes, planned once.
-const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
     SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s'";

@@ -9,8 +9,10 @@ use super::rows::{self, Result, get, parsed};
 use crate::group::Plan;
 use crate::hand_out::Found;
 use baton_core::canon::Json;
+use baton_core::dedupe::Mode;
 use baton_core::definition::{Class, Definition, Definitions, Key};
 use baton_core::id::{DefinitionId, JobId};
+use baton_core::job::Job;
 use baton_core::once::{self, Rendered};
 use baton_core::seal::SealHead;
 use baton_core::world::Message;
@@ -21,9 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 use uuid::Uuid;
-
-/// So many below the cap, those who bring jobs in need not count alone.
-const CROWD_SLACK: i64 = 4_096;
 
 pub(super) struct Loaded {
     pub world: World,
@@ -56,7 +55,7 @@ impl From<crate::StoreError> for Failed {
 struct Keys<'a> {
     definitions: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
     docs: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
-    crowd: bool,
+    crowd: i64,
     jobs: (Vec<&'a str>, Vec<Uuid>),
     dedupes: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
     messages: (Vec<&'a str>, Vec<&'a str>),
@@ -81,7 +80,7 @@ impl<'a> Keys<'a> {
                 keys.docs.1.push(key.class.as_str());
                 keys.docs.2.push(&key.key);
             }
-            keys.crowd |= reads.crowd;
+            keys.crowd += i64::from(reads.crowd);
             for id in reads.jobs.union(&reads.records) {
                 keys.jobs.0.push(org.as_str());
                 keys.jobs.1.push(id.0);
@@ -145,9 +144,9 @@ pub(super) async fn load(
     type Params<'p, const N: usize> = [&'p (dyn ToSql + Sync); N];
     let definition_keys: Params<'_, 3> = [&k.definitions.0, &k.definitions.1, &k.definitions.2];
     let doc_keys: Params<'_, 3> = [&k.docs.0, &k.docs.1, &k.docs.2];
-    let near = i64::from(defs.rules.max_global) - CROWD_SLACK;
-    let crowd_near: Params<'_, 1> = [&near];
-    let job_keys: Params<'_, 2> = [&k.jobs.0, &k.jobs.1];
+    let cap = i64::from(defs.rules.max_global);
+    let crowd_keys: Params<'_, 2> = [&cap, &k.crowd];
+    let job_keys: Params<'_, 5> = [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
     let dedupe_keys: Params<'_, 3> = [&k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
     let message_keys: Params<'_, 2> = [&k.messages.0, &k.messages.1];
     let requeued_keys: Params<'_, 2> = [&k.requeued.0, &k.requeued.1];
@@ -162,9 +161,8 @@ pub(super) async fn load(
             link.client.batch_execute(patience.begin()),
             rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
             rows_if(link, !k.docs.0.is_empty(), &s.lock_docs, &doc_keys),
-            rows_if(link, k.crowd, &s.crowd, &crowd_near),
-            rows_if(link, !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
-            rows_if(link, deduping, &s.lock_holders, &dedupe_keys),
+            rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
+            rows_if(link, deduping || !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
             rows_if(link, !k.messages.0.is_empty(), &s.messages, &message_keys),
             rows_if(link, !k.requeued.0.is_empty(), &s.requeued, &requeued_keys),
@@ -184,12 +182,11 @@ pub(super) async fn load(
         )
     };
     let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
-    let (begun, definitions, docs, crowd, jobs, holders, dropped, messages, requeued, seals, timers, onces, lanes) =
-        read;
+    let (begun, definitions, docs, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) = read;
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
     let (definitions, docs, crowd, jobs) = (definitions?, docs?, crowd?, jobs?);
-    let (holders, dropped, messages, requeued) = (holders?, dropped?, messages?, requeued?);
+    let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
     let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
     let promoted = promoted?;
     let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
@@ -203,12 +200,12 @@ pub(super) async fn load(
     for row in &lanes {
         world.load_lane(&parsed(row, 0)?, &parsed(row, 1)?, Some(claim::lane_row(row, 2)?));
     }
-    for row in jobs.iter().chain(&holders) {
+    for row in &jobs {
         let job = rows::live_job(row)?;
         world.load_job(&job.org.clone(), job.id, Some(job));
     }
     let mut known = Known::default();
-    known.holders(&mut world, &holders, &dropped)?;
+    known.holders(&mut world, plan, &jobs, &dropped)?;
     known.messages(&mut world, &messages)?;
     for row in &requeued {
         world.load_requeued(&parsed(row, 0)?, JobId(get(row, 1)?), Some(JobId(get(row, 2)?)));
@@ -226,7 +223,30 @@ pub(super) async fn load(
     for (ask, answers) in asks.iter().zip(answers) {
         found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
     }
+    freshen(link, &mut found, defs).await?;
     Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)?, backend: get(&now, 2)? })
+}
+
+/// A candidate's payload was read in the snapshot from before it was locked. Where payloads can be
+/// merged into, it is read again.
+async fn freshen(link: &Link, found: &mut [Found], defs: &Definitions) -> std::result::Result<(), Failed> {
+    let merges = |job: &Job| defs.pinned(&job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::MergeDuplicate);
+    let candidates = || found.iter().flat_map(|found| found.lanes.values().flatten());
+    let (orgs, ids): (Vec<String>, Vec<Uuid>) =
+        candidates().filter(|c| merges(&c.job)).map(|c| (c.job.org.to_string(), c.job.id.0)).unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let mut fresh: BTreeMap<(OrgId, JobId), Json> = BTreeMap::new();
+    for row in link.client.query(&link.statements.payloads, &[&orgs, &ids]).await? {
+        fresh.insert((parsed(&row, 0)?, JobId(get(&row, 1)?)), Json::stored(get::<&str>(&row, 2)?));
+    }
+    for candidate in found.iter_mut().flat_map(|found| found.lanes.values_mut().flatten()) {
+        if let Some(payload) = fresh.get(&(candidate.job.org.clone(), candidate.job.id)) {
+            candidate.payload = payload.clone();
+        }
+    }
+    Ok(())
 }
 
 /// Whether any job was promoted.
@@ -284,12 +304,15 @@ struct Known {
 }
 
 impl Known {
-    fn holders(&mut self, world: &mut World, holders: &[Row], dropped: &[Row]) -> Result<()> {
-        for row in holders {
+    fn holders(&mut self, world: &mut World, plan: &Plan, locked: &[Row], dropped: &[Row]) -> Result<()> {
+        for row in locked {
             let job = rows::live_job(row)?;
-            let text = job.dedupe.clone().unwrap_or_default();
-            world.load_dedupe(&job.org, dedupe::Key { kind: job.kind.name.clone(), text }, Some(job.id));
-            self.whole.insert((job.org, job.id));
+            let Some(text) = job.dedupe.clone() else { continue };
+            let key = dedupe::Key { kind: job.kind.name.clone(), text };
+            if plan.reads.get(&job.org).is_some_and(|reads| reads.dedupes.contains(&key)) {
+                world.load_dedupe(&job.org, key, Some(job.id));
+                self.whole.insert((job.org, job.id));
+            }
         }
         // Behind whoever holds the key now.
         for row in dropped {

@@ -4,15 +4,15 @@ use super::Db;
 use super::query::records_sql;
 use super::rows::{self, get, parsed};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, row_limit};
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, one_batch, row_limit};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::id::DocId;
 use baton_core::job::prune::{Candidate, Stub};
 use baton_core::lane::LaneKey;
-use baton_core::limits::{PRUNE_EVENTS, PRUNE_JOBS};
+use baton_core::limits::PRUNE_JOBS;
 use baton_core::{JobId, OrgId, ProjectId, sink};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -139,39 +139,48 @@ impl Db {
             let found = self.ask(sql, &[&at.0, &at.1]).await?;
             let Some(row) = found.first() else { return Ok(None) };
             let (org, project): (OrgId, ProjectId) = (parsed(row, 0)?, parsed(row, 1)?);
-            let jobs = self.prunable_of(&org, &project, keep).await?;
+            let (jobs, more) = self.prunable_of(&org, &project, keep).await?;
             if !jobs.is_empty() {
-                return Ok(Some(Prunable { org, project, jobs }));
+                return Ok(Some(Prunable { org, project, jobs, more }));
             }
             at = (org.to_string(), project.to_string());
         }
     }
 
-    /// The oldest ended jobs of a project beyond those that are kept. What has not ended is not
-    /// counted.
-    async fn prunable_of(&self, org: &OrgId, project: &ProjectId, keep: u32) -> Result<Vec<Candidate>, StoreError> {
+    /// The oldest ended jobs of a project beyond those that are kept; whether there are more. One
+    /// that was begun long ago and has ended since goes when so many have ended after it.
+    async fn prunable_of(
+        &self,
+        org: &OrgId,
+        project: &ProjectId,
+        keep: u32,
+    ) -> Result<(Vec<Candidate>, bool), StoreError> {
         let (org, project, keep) = (org.as_str(), project.as_str(), i64::from(keep));
         // Most projects have few jobs: the index alone says so.
         let many = "SELECT 1 FROM job WHERE org = $1 AND project = $2 LIMIT 1 OFFSET $3";
         if self.ask(many, &[&org, &project, &keep]).await?.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
-        let sql = "SELECT id FROM job WHERE org = $1 AND project = $2 AND state IS NOT NULL \
+        let sql = "SELECT id, ended_at FROM job WHERE org = $1 AND project = $2 AND state IS NOT NULL \
                    ORDER BY id DESC LIMIT 1 OFFSET $3";
         let found = self.ask(sql, &[&org, &project, &keep]).await?;
-        let Some(newest) = found.first().map(|row| get::<Uuid>(row, 0)).transpose()? else { return Ok(Vec::new()) };
-        let sql = "SELECT e.subject, e.pos, e.hash, (SELECT max(to_pos) FROM seal s WHERE s.org = $1) FROM ( \
-                   SELECT id FROM job WHERE org = $1 AND project = $2 AND id <= $3 AND state IS NOT NULL \
-                   ORDER BY id LIMIT $4) j CROSS JOIN LATERAL (SELECT subject, n, pos, hash FROM event x \
+        let Some(row) = found.first() else { return Ok((Vec::new(), false)) };
+        let (newest, ended_at): (Uuid, i64) = (get(row, 0)?, get(row, 1)?);
+        let sql = "SELECT id, head_n FROM job WHERE org = $1 AND project = $2 AND id <= $3 AND state IS NOT NULL \
+                   AND ended_at <= $4 ORDER BY id LIMIT $5";
+        let found = self.ask(sql, &[&org, &project, &newest, &ended_at, &row_limit(PRUNE_JOBS)]).await?;
+        let found = found.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<_, StoreError>>()?;
+        let (ids, all) = one_batch(found);
+        let sql = "SELECT e.subject, e.pos, e.hash, (SELECT max(to_pos) FROM seal s WHERE s.org = $1) \
+                   FROM unnest($2::uuid[]) AS j(id) CROSS JOIN LATERAL (SELECT subject, n, pos, hash FROM event x \
                    WHERE x.org = $1 AND x.subject = j.id OFFSET 0) e ORDER BY e.subject, e.n";
-        let found = self.ask(sql, &[&org, &project, &newest, &row_limit(PRUNE_JOBS)]).await?;
         let mut jobs: Vec<Candidate> = Vec::new();
-        let mut unsealed = Vec::new();
-        for row in &found {
+        let mut unsealed = BTreeSet::new();
+        for row in &self.ask(sql, &[&org, &ids]).await? {
             let id = JobId(get(row, 0)?);
             let stub = Stub { pos: get(row, 1)?, hash: rows::digest(row, 2)?.0 };
             if get::<Option<i64>>(row, 3)?.is_none_or(|sealed| stub.pos > sealed) {
-                unsealed.push(id);
+                unsealed.insert(id);
             }
             match jobs.last_mut() {
                 Some(last) if last.job == id => last.events.push(stub),
@@ -179,14 +188,7 @@ impl Db {
             }
         }
         jobs.retain(|candidate| !unsealed.contains(&candidate.job));
-        let mut total = 0;
-        let fits = jobs.iter().take_while(|candidate| {
-            total += candidate.events.len();
-            total <= PRUNE_EVENTS
-        });
-        let fits = fits.count().max(1);
-        jobs.truncate(fits);
-        Ok(jobs)
+        Ok((jobs, !all))
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error, Statement};
 /// The columns of `live` that make a job, in the order `rows::live_job` reads them.
 pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
     l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
-    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.counted, l.dedupe, l.failures, \
+    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, l.dedupe, l.failures, \
     l.max_failures, l.aside";
 pub(super) const LIVE_LEN: usize = 31;
 
@@ -47,17 +47,17 @@ statements! {
         CROSS JOIN LATERAL (SELECT org, class, key, {DOC} FROM doc x \
         WHERE x.org = k.org AND x.class = k.class AND x.key = k.key OFFSET 0 FOR UPDATE) d");
     /// Waits for others only near the limit: see the function.
-    crowd = "SELECT baton_crowd($1)";
-    /// Locks live jobs in the order of the keys.
-    lock_jobs = format!("SELECT l.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
+    crowd = "SELECT baton_crowd($1, $2)";
+    /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids.
+    lock_jobs = format!("SELECT l.* FROM (SELECT u.org, u.id FROM ( \
+        SELECT k.org COLLATE \"C\" AS org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id) UNION \
+        SELECT h.org, h.id FROM unnest($3::text[], $4::text[], $5::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
+        (SELECT x.org, x.id FROM live x WHERE x.org = k.org AND x.type = k.type AND x.dedupe = k.key OFFSET 0) h) u \
+        ORDER BY u.org, u.id) k \
         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l");
     /// Asked after the locks are held: a job that ended meanwhile is found here.
     ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
-    /// Locks whoever holds a dedupe key. Asked before those who held it when they completed.
-    lock_holders = format!("SELECT l.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, type, key, o) \
-        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.type = k.type AND l.dedupe = k.key \
-        OFFSET 0 FOR UPDATE) l");
     dropped = "SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
         (SELECT org, type, key, job FROM dropped x WHERE x.org = k.org AND x.type = k.type AND x.key = k.key OFFSET 0) d";
     messages = "SELECT m.* FROM unnest($1::text[], $2::text[]) AS k(org, id) CROSS JOIN LATERAL \
@@ -70,7 +70,7 @@ statements! {
         (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
         UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($3::text[], $4::text[]) AS k(org, lane)) u \
         ORDER BY u.org, u.lane) k CROSS JOIN LATERAL \
-        (SELECT org, key, max, running, waiting, burst FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x";
+        (SELECT org, key, max, running, waiting, outside, burst FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x";
     payloads = "SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, id, payload FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) j";
     records = format!("SELECT {LIVE}, {ENDED}, {COLD} FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
@@ -102,7 +102,7 @@ statements! {
         $15::uuid[], $16::uuid[])";
     insert_live = "INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
         lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, head_at, \
-        class, slot, since, lane, lane_max, kept, counted, dedupe, failures, max_failures, aside) \
+        class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
         SELECT nextval('job_order'), k.* FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], \
         $7::smallint[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::int[], $14::int[], \
         $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[], \
@@ -140,11 +140,12 @@ statements! {
         WHERE job.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'a change of payloads') FROM u";
     /// A lane that another node made meanwhile makes the group look again: see `link::kind`.
-    insert_lanes = "INSERT INTO lane (org, key, max, running, waiting, burst) \
-        SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[])";
-    update_lanes = "WITH u AS (UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, burst = k.burst \
-        FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[]) \
-        AS k(org, key, max, running, waiting, burst) CROSS JOIN LATERAL \
+    insert_lanes = "INSERT INTO lane (org, key, max, running, waiting, outside, burst) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[])";
+    update_lanes = "WITH u AS (UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, \
+        outside = k.outside, burst = k.burst \
+        FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[]) \
+        AS k(org, key, max, running, waiting, outside, burst) CROSS JOIN LATERAL \
         (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t WHERE lane.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an update of lanes') FROM u";
     add_crowd = "INSERT INTO crowd (writer, waiting) VALUES ((pg_backend_pid() % 32)::text, $1) \

@@ -131,7 +131,7 @@ impl<'a> Batch<'a> {
                 col(&enter, |j| j.lane.key.as_str()),
                 col(&enter, |j| j.lane.max.map(int)),
                 col(&enter, |j| j.lane.kept),
-                col(&enter, |j| j.counted),
+                col(&enter, |j| j.outside),
                 col(&enter, |j| j.dedupe.as_deref()),
                 col(&enter, |j| int(j.failures)),
                 col(&enter, |j| int(j.max_failures)),

@@ -27,6 +27,7 @@ impl<'a> Batch<'a> {
                     col(&lanes, |(_, _, row)| row.max.map(int)),
                     col(&lanes, |(_, _, row)| int(row.running)),
                     col(&lanes, |(_, _, row)| int(row.waiting)),
+                    col(&lanes, |(_, _, row)| int(row.outside)),
                     col(&lanes, |(_, _, row)| int(row.burst)),
                 ]
             });
@@ -76,10 +77,6 @@ impl<'a> Batch<'a> {
         born: &[(&'a Job, &'a Cold)],
         end: &[(&'a Job, &'a Ending)],
     ) {
-        let anew: Vec<_> = born.iter().filter_map(|(job, cold)| Some((*job, cold.requeued_from?))).collect();
-        self.add(anew.len(), &s.delete_dead_letters, || {
-            params![col(&anew, |(job, _)| job.org.as_str()), col(&anew, |(_, from)| from.0)]
-        });
         let failed: Vec<&Job> =
             end.iter().filter(|(_, ending)| matches!(ending, Ending::Error(_))).map(|(job, _)| *job).collect();
         self.add(failed.len(), &s.put_dead_letters, || {
@@ -89,6 +86,11 @@ impl<'a> Batch<'a> {
                 col(&failed, |job| job.project.as_str()),
                 col(&failed, |job| job.kind.name.as_str()),
             ]
+        });
+        // One may have failed and been made anew in this very group.
+        let anew: Vec<_> = born.iter().filter_map(|(job, cold)| Some((*job, cold.requeued_from?))).collect();
+        self.add(anew.len(), &s.delete_dead_letters, || {
+            params![col(&anew, |(job, _)| job.org.as_str()), col(&anew, |(_, from)| from.0)]
         });
         let keeps: Vec<_> = end.iter().filter_map(|(job, _)| Some((*job, job.dedupe.as_deref()?))).collect();
         self.add(keeps.len(), &s.put_dropped, || {

@@ -154,9 +154,9 @@ fn pruned(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 /// Counters against counts.
 fn counts(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     let sql = "SELECT org, key, sum(running), sum(waiting) FROM (
-                   SELECT org, key, running, waiting FROM lane
-                   UNION ALL SELECT org, lane, -(slot = 0), -(slot = 1) FROM live WHERE kept)
-               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0";
+                   SELECT org, key, running, waiting, outside FROM lane
+                   UNION ALL SELECT org, lane, -(slot = 0), -(slot = 1), -(slot = 1 AND outside) FROM live WHERE kept)
+               GROUP BY org, key HAVING sum(running) <> 0 OR sum(waiting) <> 0 OR sum(outside) <> 0";
     let mut all = conn.prepare_cached(sql)?;
     let mut found = all.query([])?;
     while let Some(r) = found.next()? {
@@ -164,7 +164,7 @@ fn counts(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
         report.lane(&row::parsed(r, 0)?, &r.get::<_, String>(1)?, running, waiting);
     }
     let sql = "SELECT (SELECT coalesce(sum(waiting), 0) FROM crowd) -
-               (SELECT count(*) FROM live WHERE counted AND slot = 1)";
+               (SELECT count(*) FROM live WHERE outside AND slot = 1 AND lane GLOB 'project:*')";
     report.crowd(conn.query_row(sql, [], |r| r.get(0))?);
     Ok(())
 }

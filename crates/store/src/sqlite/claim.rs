@@ -3,7 +3,7 @@
 use super::load;
 use super::rows::{self, garbled, live_job};
 use crate::group::Ask;
-use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE};
+use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::phase;
 use crate::records::row_limit;
 use baton_core::canon::Json;
@@ -13,8 +13,6 @@ use baton_core::{Micros, OrgId, World, doc};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
 
-/// Ready rows of one lane that a claim looks at, should it be able to run few of them.
-const SCAN_MAX: i64 = 10_000;
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
 
@@ -49,11 +47,9 @@ pub(super) fn find(
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.found.looked.background = look.walk(Class::Background)?;
     let mut found = look.found;
-    if found.candidates() < *want {
-        found.next_due = conn
-            .prepare_cached("SELECT min(due_at) FROM live INDEXED BY live_scheduled WHERE phase = 2")?
-            .query_row([], |row| rows::maybe_micros(row, 0))?;
-    }
+    found.next_due = conn
+        .prepare_cached("SELECT min(due_at) FROM live INDEXED BY live_scheduled WHERE phase = 2")?
+        .query_row([], |row| rows::maybe_micros(row, 0))?;
     Ok(found)
 }
 
@@ -144,7 +140,7 @@ impl Look<'_> {
             rows::LIVE
         ))?;
         let mut payload = self.conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
-        let params = (class.number(), org.as_str(), lane.as_str(), slot, SCAN_MAX.max(row_limit(most)));
+        let params = (class.number(), org.as_str(), lane.as_str(), slot, row_limit(SCAN_MAX.max(most)));
         let mut scan = ready.query(params)?;
         let before = heads.len();
         while heads.len() - before < most

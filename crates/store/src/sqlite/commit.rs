@@ -112,7 +112,10 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
         let numbered = (inner.next_pos, inner.next_ord);
         let outcome = in_transaction(writer, inner, works);
         let ended = match outcome {
-            Ok(Some(Decided { world, busy: false })) if world.is_clean() => Some(Ok(())),
+            Ok(Some(Decided { world, busy: false })) if world.is_clean() => {
+                group::observe(&writer.options, &world);
+                Some(Ok(()))
+            }
             Ok(Some(Decided { world, .. })) => match finish(writer, inner, works, &world) {
                 Ok(()) => return Ok(()),
                 Err(failed) => Some(Err(failed)),

@@ -46,7 +46,7 @@ impl Loading<'_> {
         for key in &reads.docs {
             self.world.load_doc(org, key.clone(), doc(conn, org, key)?);
         }
-        if reads.crowd {
+        if reads.crowd > 0 {
             let sum = "SELECT coalesce(sum(waiting), 0) FROM crowd";
             self.world.load_crowd(conn.prepare_cached(sum)?.query_row([], |row| row.get(0))?);
         }
@@ -145,9 +145,15 @@ fn job(conn: &Connection, org: &OrgId, id: JobId) -> rusqlite::Result<Option<Job
 }
 
 pub(super) fn lane(conn: &Connection, org: &OrgId, key: &LaneKey) -> rusqlite::Result<Option<lane::Row>> {
-    conn.prepare_cached("SELECT max, running, waiting, burst FROM lane WHERE org = ?1 AND key = ?2")?
+    conn.prepare_cached("SELECT max, running, waiting, outside, burst FROM lane WHERE org = ?1 AND key = ?2")?
         .query_row((org.as_str(), key.as_str()), |row| {
-            Ok(lane::Row { max: row.get(0)?, running: row.get(1)?, waiting: row.get(2)?, burst: row.get(3)? })
+            Ok(lane::Row {
+                max: row.get(0)?,
+                running: row.get(1)?,
+                waiting: row.get(2)?,
+                outside: row.get(3)?,
+                burst: row.get(4)?,
+            })
         })
         .optional()
 }

@@ -3,13 +3,13 @@
 use super::query::records_sql;
 use super::{Db, load, rows, store_error};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, row_limit};
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, one_batch, row_limit};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::id::DocId;
 use baton_core::job::prune::{Candidate, Stub};
 use baton_core::lane::LaneKey;
-use baton_core::limits::{PRUNE_EVENTS, PRUNE_JOBS};
+use baton_core::limits::PRUNE_JOBS;
 use baton_core::{JobId, OrgId, ProjectId, sink};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
@@ -178,57 +178,52 @@ fn prunable(conn: &Connection, after: Option<(OrgId, ProjectId)>, keep: u32) -> 
             .query_row((&at.0, &at.1), |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
             .optional()?;
         let Some((org, project)) = next else { return Ok(None) };
-        let jobs = candidates(conn, &org, &project, keep)?;
+        let (jobs, more) = candidates(conn, &org, &project, keep)?;
         if !jobs.is_empty() {
             let named = |e: baton_core::name::BadName| rows::garbled(0, e);
-            return Ok(Some(Prunable {
-                org: org.parse().map_err(named)?,
-                project: project.parse().map_err(named)?,
-                jobs,
-            }));
+            let (org, project) = (org.parse().map_err(named)?, project.parse().map_err(named)?);
+            return Ok(Some(Prunable { org, project, jobs, more }));
         }
         at = (org, project);
     }
 }
 
-/// The oldest ended jobs of a project beyond those that are kept. What has not ended is not counted.
-fn candidates(conn: &Connection, org: &str, project: &str, keep: u32) -> rusqlite::Result<Vec<Candidate>> {
+/// The oldest ended jobs of a project beyond those that are kept; whether there are more. One that
+/// was begun long ago and has ended since goes when so many have ended after it.
+fn candidates(conn: &Connection, org: &str, project: &str, keep: u32) -> rusqlite::Result<(Vec<Candidate>, bool)> {
+    let none = Ok((Vec::new(), false));
     // Most projects have few jobs: the index alone says so.
     let many = "SELECT 1 FROM job WHERE org = ?1 AND project = ?2 LIMIT 1 OFFSET ?3";
     if !conn.prepare_cached(many)?.exists((org, project, keep))? {
-        return Ok(Vec::new());
+        return none;
     }
     let newest = conn
         .prepare_cached(
-            "SELECT id FROM job WHERE org = ?1 AND project = ?2 AND state IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?3",
+            "SELECT id, ended_at FROM job WHERE org = ?1 AND project = ?2 AND state IS NOT NULL \
+             ORDER BY id DESC LIMIT 1 OFFSET ?3",
         )?
-        .query_row((org, project, keep), |row| rows::uuid(row, 0))
+        .query_row((org, project, keep), |row| Ok((rows::uuid(row, 0)?, row.get::<_, i64>(1)?)))
         .optional()?;
-    let Some(newest) = newest else { return Ok(Vec::new()) };
+    let Some((newest, ended_at)) = newest else { return none };
     let sealed: Option<i64> =
         conn.prepare_cached("SELECT max(to_pos) FROM seal WHERE org = ?1")?.query_row([org], |row| row.get(0))?;
-    let Some(sealed) = sealed else { return Ok(Vec::new()) };
+    let Some(sealed) = sealed else { return none };
     let mut ended = conn.prepare_cached(
-        "SELECT id FROM job WHERE org = ?1 AND project = ?2 AND id <= ?3 AND state IS NOT NULL ORDER BY id LIMIT ?4",
+        "SELECT id, head_n FROM job WHERE org = ?1 AND project = ?2 AND id <= ?3 AND state IS NOT NULL
+         AND ended_at <= ?4 ORDER BY id LIMIT ?5",
     )?;
-    let ids: Vec<_> = ended
-        .query_map((org, project, newest.as_bytes(), row_limit(PRUNE_JOBS)), |row| rows::uuid(row, 0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let by = (org, project, newest.as_bytes(), ended_at, row_limit(PRUNE_JOBS));
+    let found = ended.query_map(by, |row| Ok((rows::uuid(row, 0)?, row.get(1)?)))?;
+    let (ids, all) = one_batch(found.collect::<rusqlite::Result<_>>()?);
     let mut events = conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND subject = ?2 ORDER BY n")?;
     let mut jobs: Vec<Candidate> = Vec::new();
-    let mut total = 0;
     for id in ids {
         let stubs = events
             .query_map((org, id.as_bytes()), |row| Ok(Stub { pos: row.get(0)?, hash: rows::digest(row, 1)?.0 }))?
             .collect::<rusqlite::Result<Vec<_>>>()?;
-        total += stubs.len();
-        if stubs.iter().any(|stub| stub.pos > sealed) {
-            continue;
+        if stubs.iter().all(|stub| stub.pos <= sealed) {
+            jobs.push(Candidate { job: JobId(id), events: stubs });
         }
-        if total > PRUNE_EVENTS && !jobs.is_empty() {
-            break;
-        }
-        jobs.push(Candidate { job: JobId(id), events: stubs });
     }
-    Ok(jobs)
+    Ok((jobs, !all))
 }

@@ -55,7 +55,7 @@ fn head(row: &Row<'_>, i: usize) -> rusqlite::Result<Head> {
 /// The columns of `live` that make a job, in the order [`live_job`] reads them.
 pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
     l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
-    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.counted, l.dedupe, l.failures, \
+    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, l.dedupe, l.failures, \
     l.max_failures, l.aside";
 pub(super) const LIVE_ORD: usize = 21;
 pub(super) const LIVE_LEN: usize = 31;
@@ -93,7 +93,7 @@ pub(super) fn live_job(row: &Row<'_>) -> rusqlite::Result<Job> {
         created_at: micros(row, 15)?,
         started_at: maybe_micros(row, 16)?,
         has_deadline: row.get(17)?,
-        counted: row.get(26)?,
+        outside: row.get(26)?,
         dedupe: row.get(27)?,
         aside: aside(row, 30)?,
         head: head(row, 18)?,
@@ -140,7 +140,7 @@ pub(super) fn ended_job(row: &Row<'_>, from: usize) -> rusqlite::Result<Job> {
         created_at: micros(row, i(11))?,
         started_at: maybe_micros(row, i(12))?,
         has_deadline: row.get::<_, Option<i64>>(i(13))?.is_some(),
-        counted: false,
+        outside: false,
         dedupe: None,
         aside: aside(row, i(20))?,
         head: head(row, i(14))?,

@@ -91,7 +91,7 @@ fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite:
     conn.prepare_cached(
         "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, pause, due_at, worker, \
          lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, \
-         head_at, class, slot, since, lane, lane_max, kept, counted, dedupe, failures, max_failures, aside) \
+         head_at, class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
          ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)",
     )?
@@ -125,7 +125,7 @@ fn insert_live(conn: &Connection, job: &Job, ord: i64, now: Micros) -> rusqlite:
         job.lane.key.as_str(),
         job.lane.max,
         job.lane.kept,
-        job.counted,
+        job.outside,
         job.dedupe,
         job.failures,
         job.max_failures,

@@ -13,11 +13,19 @@ const WRITER: &str = "sqlite";
 pub(super) fn world(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     for (org, key, row) in world.lane_writes() {
         conn.prepare_cached(
-            "INSERT INTO lane (org, key, max, running, waiting, burst) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+            "INSERT INTO lane (org, key, max, running, waiting, outside, burst) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
              ON CONFLICT (org, key) DO UPDATE SET max = excluded.max, running = excluded.running, \
-             waiting = excluded.waiting, burst = excluded.burst",
+             waiting = excluded.waiting, outside = excluded.outside, burst = excluded.burst",
         )?
-        .execute(params![org.as_str(), key.as_str(), row.max, row.running, row.waiting, row.burst])?;
+        .execute(params![
+            org.as_str(),
+            key.as_str(),
+            row.max,
+            row.running,
+            row.waiting,
+            row.outside,
+            row.burst
+        ])?;
     }
     if world.crowd_delta() != 0 {
         conn.prepare_cached(

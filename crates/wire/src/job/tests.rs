@@ -27,7 +27,7 @@ fn job(status: Status) -> job::Job {
         created_at: AT,
         started_at: Some(AT),
         has_deadline: false,
-        counted: true,
+        outside: true,
         dedupe: None,
         aside: None,
         head: Head::NONE,

@@ -37,7 +37,7 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
     reads.dedupes.extend(entry.job_type.dedupe.key(&order.kind, &facts));
     // What is no message id is refused before anybody looks for it.
     reads.messages.extend(order.message_id.clone().filter(|id| is_message_id(id)));
-    reads.crowd = counted(order, entry);
+    reads.crowd = u32::from(in_crowd(order, entry));
     reads
 }
 
@@ -55,7 +55,7 @@ fn is_message_id(text: &str) -> bool {
 }
 
 /// Among those that the configured caps are about.
-fn counted(order: &Enqueue, entry: &Entry) -> bool {
+fn in_crowd(order: &Enqueue, entry: &Entry) -> bool {
     order.origin.is_outside() && entry.job_type.lane.is_default()
 }
 
@@ -121,7 +121,8 @@ impl<'a> Intake<'a> {
 
     pub fn take(&mut self, order: &Enqueue, cx: &mut Ctx<'_>) -> Result<Enqueued, EnqueueError> {
         let rules = self.defs.rules;
-        if !rules.enabled {
+        // What the engine asks for itself is never refused.
+        if !rules.enabled && order.origin != Origin::Engine {
             return Err(EnqueueError::Disabled);
         }
         let entry = self.check(order, cx)?;
@@ -147,11 +148,10 @@ impl<'a> Intake<'a> {
             .job_type
             .lane
             .place(&facts, rules.max_per_project)
-            .map_err(|field| EnqueueError::InvalidPayload { detail: format!("the lane is named after {field}") })?;
-        let counted = counted(order, entry);
-        self.admit(order, &place, depth, counted, &rules)?;
+            .map_err(|why| EnqueueError::InvalidPayload { detail: format!("its lane: {why}") })?;
+        self.admit(order, entry, &place, depth, &rules)?;
         let follow_up = key.as_ref().is_some_and(|key| self.succeed(key));
-        let made = self.make(order, entry, place, counted, key, cx);
+        let made = self.make(order, entry, place, key, cx);
         let how = if follow_up { How::FollowUp } else { How::Enqueued };
         Ok(Enqueued { job: made.job.clone(), cold: made.cold.clone(), ending: None, how })
     }
@@ -185,19 +185,22 @@ impl<'a> Intake<'a> {
     fn admit(
         &mut self,
         order: &Enqueue,
+        entry: &Entry,
         place: &lane::Place,
         depth: Option<u32>,
-        counted: bool,
         rules: &Rules,
     ) -> Result<(), EnqueueError> {
+        if !order.origin.is_outside() {
+            return Ok(());
+        }
         let own = self.waiting.get(&place.key).copied().unwrap_or(0);
-        if place.kept && order.origin.is_outside() {
-            let waiting = self.view.lane(&place.key).map_or(0, |row| row.waiting) + own;
+        if place.kept {
+            let waiting = self.view.lane(&place.key).map_or(0, |row| row.outside) + own;
             if let Some(limit) = depth.filter(|depth| waiting >= *depth) {
                 return Err(EnqueueError::QueueFull { what: format!("lane {}", place.key), limit, waiting });
             }
         }
-        if counted {
+        if in_crowd(order, entry) {
             let waiting = self.view.crowd().saturating_add(self.crowd);
             if waiting >= rules.max_global {
                 let what = "the queue of all projects".to_owned();
@@ -214,7 +217,6 @@ impl<'a> Intake<'a> {
         order: &Enqueue,
         entry: &Entry,
         place: lane::Place,
-        counted: bool,
         key: Option<dedupe::Key>,
         cx: &mut Ctx<'_>,
     ) -> &Made {
@@ -239,7 +241,7 @@ impl<'a> Intake<'a> {
             created_at: cx.now,
             started_at: None,
             has_deadline: order.deadline.is_some(),
-            counted,
+            outside: order.origin.is_outside(),
             dedupe: key.as_ref().map(|key| key.text.clone()),
             aside: None,
             head: Head::NONE,

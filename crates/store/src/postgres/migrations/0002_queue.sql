@@ -8,6 +8,7 @@ CREATE TABLE lane (
     max     integer CHECK (max > 0),
     running integer NOT NULL CHECK (running >= 0),
     waiting integer NOT NULL CHECK (waiting >= 0),
+    outside integer NOT NULL CHECK (outside BETWEEN 0 AND waiting),
     burst   integer NOT NULL,
     PRIMARY KEY (org, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -20,13 +21,22 @@ CREATE TABLE crowd (
     waiting bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- How many wait. Whoever might bring the last ones in counts alone, until its commit.
-CREATE FUNCTION baton_crowd(near bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE
-AS $$ DECLARE n bigint;
+-- How many wait, for somebody who brings in `own` more. Far below the cap many may do so at once:
+-- with a share of the room each, 32 of them together cannot exceed it. Near the cap whoever brings
+-- jobs in waits until the others are done, and counts alone. A share that turned out too small when
+-- it was granted is given back by trying again.
+CREATE FUNCTION baton_crowd(cap bigint, own bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE
+AS $$ DECLARE n bigint; place bigint := hashtextextended('baton crowd ' || current_schema(), 0);
 BEGIN
     SELECT coalesce(sum(waiting), 0) INTO n FROM crowd;
-    IF n >= near THEN
-        PERFORM pg_advisory_xact_lock(hashtextextended('baton crowd ' || current_schema(), 0));
+    IF n + 32 * own <= cap THEN
+        PERFORM pg_advisory_xact_lock_shared(place);
+        SELECT coalesce(sum(waiting), 0) INTO n FROM crowd;
+        IF n + 32 * own > cap THEN
+            RAISE EXCEPTION 'the queue filled up meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
+    ELSE
+        PERFORM pg_advisory_xact_lock(place);
         SELECT coalesce(sum(waiting), 0) INTO n FROM crowd;
     END IF;
     RETURN n;
@@ -51,7 +61,7 @@ ALTER TABLE live ADD COLUMN since bigint;
 ALTER TABLE live ADD COLUMN lane text COLLATE "C";
 ALTER TABLE live ADD COLUMN lane_max integer;
 ALTER TABLE live ADD COLUMN kept boolean NOT NULL DEFAULT true;
-ALTER TABLE live ADD COLUMN counted boolean NOT NULL DEFAULT true;
+ALTER TABLE live ADD COLUMN outside boolean NOT NULL DEFAULT true;
 ALTER TABLE live ADD COLUMN dedupe text COLLATE "C";
 ALTER TABLE live ADD COLUMN failures integer NOT NULL DEFAULT 0;
 ALTER TABLE live ADD COLUMN max_failures integer;
@@ -66,7 +76,8 @@ ALTER TABLE live ADD CHECK (class IN (0, 1)), ADD CHECK (slot IN (0, 1)),
 DROP INDEX live_ready;
 CREATE INDEX live_ready ON live (class, org, lane, slot, priority, ord) WHERE phase = 1;
 CREATE UNIQUE INDEX live_dedupe ON live (org, type, dedupe) WHERE dedupe IS NOT NULL;
-INSERT INTO lane SELECT org, lane, 1, count(*) FILTER (WHERE slot = 0), count(*) FILTER (WHERE slot = 1), 0
+INSERT INTO lane SELECT org, lane, 1, count(*) FILTER (WHERE slot = 0), count(*) FILTER (WHERE slot = 1),
+    count(*) FILTER (WHERE slot = 1), 0
     FROM live GROUP BY org, lane;
 INSERT INTO crowd SELECT 'migration', count(*) FROM live WHERE slot = 1;
 

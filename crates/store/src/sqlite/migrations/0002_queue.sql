@@ -7,6 +7,7 @@ CREATE TABLE lane (
     max     INTEGER CHECK (max > 0),
     running INTEGER NOT NULL CHECK (running >= 0),
     waiting INTEGER NOT NULL CHECK (waiting >= 0),
+    outside INTEGER NOT NULL CHECK (outside BETWEEN 0 AND waiting),
     burst   INTEGER NOT NULL,
     PRIMARY KEY (org, key)
 ) WITHOUT ROWID;
@@ -47,7 +48,7 @@ CREATE TABLE live_next (
     lane         TEXT    NOT NULL,
     lane_max     INTEGER,
     kept         INTEGER NOT NULL,
-    counted      INTEGER NOT NULL,
+    outside      INTEGER NOT NULL,
     dedupe       TEXT,
     worker       TEXT,
     lease_until  INTEGER,
@@ -86,7 +87,7 @@ CREATE INDEX live_ready ON live (class, org, lane, slot, priority, ord) WHERE ph
 CREATE INDEX live_scheduled ON live (due_at) WHERE phase = 2;
 CREATE INDEX live_leased ON live (lease_until) WHERE phase = 3;
 CREATE UNIQUE INDEX live_dedupe ON live (org, type, dedupe) WHERE dedupe IS NOT NULL;
-INSERT INTO lane SELECT org, lane, 1, sum(slot = 0), sum(slot = 1), 0 FROM live GROUP BY org, lane;
+INSERT INTO lane SELECT org, lane, 1, sum(slot = 0), sum(slot = 1), sum(slot = 1), 0 FROM live GROUP BY org, lane;
 INSERT INTO crowd SELECT 'migration', count(*) FROM live WHERE slot = 1;
 
 -- Completed jobs that still stand for their duplicates.
