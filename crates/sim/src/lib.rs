@@ -8,6 +8,7 @@
 //! - [`open_lane`]: job types for experiments that are not about lanes.
 //! - [`queue_types`]: job types for experiments that are about the queue.
 //! - [`stage`]: engines on the databases of a lab.
+//! - [`replay`]: what a history says about jobs and lanes.
 //! - [`hold`]: somebody else who holds on to a row.
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
@@ -17,6 +18,7 @@ pub mod hold;
 pub mod lab;
 pub mod open_lane;
 pub mod queue_types;
+pub mod replay;
 pub mod schema;
 pub mod script;
 pub mod seed;

@@ -2,7 +2,7 @@
 //! simulation each fail. A proving ground that lets these through would prove nothing.
 
 use baton_sim::conformance::CASES;
-use baton_sim::crash::explore;
+use baton_sim::crash::{Spine, explore};
 use baton_sim::lab::{Lab, Place};
 use baton_sim::simulation;
 use baton_store::faults::{Mishap, Sabotage};
@@ -48,18 +48,18 @@ conformance_notices! {
 
 #[test]
 fn crash_points_notice_an_early_answer_on_sqlite() {
-    assert!(explore(Place::Sqlite, Mishap::CrashBefore, Some(Sabotage::AckEarly)).is_err());
+    assert!(explore::<Spine>(Place::Sqlite, Mishap::CrashBefore, Some(Sabotage::AckEarly)).is_err());
 }
 
 #[test]
 fn crash_points_notice_an_early_answer_on_postgres() {
-    let explored = explore(Place::Postgres, Mishap::CrashBefore, Some(Sabotage::AckEarly));
+    let explored = explore::<Spine>(Place::Postgres, Mishap::CrashBefore, Some(Sabotage::AckEarly));
     assert!(explored.is_err() || matches!(explored, Ok(0)), "{explored:?}");
 }
 
 #[test]
 fn crash_points_notice_a_blind_repetition() {
-    assert!(explore(Place::Sqlite, Mishap::AnswerLost, Some(Sabotage::RepeatBlindly)).is_err());
+    assert!(explore::<Spine>(Place::Sqlite, Mishap::AnswerLost, Some(Sabotage::RepeatBlindly)).is_err());
 }
 
 fn some_seed_fails(sabotage: Sabotage) {

@@ -25,7 +25,7 @@ mod parking;
 mod plans;
 mod retention;
 mod seals;
-mod steps;
+pub(crate) mod steps;
 mod tampering;
 mod tenants;
 mod timers;

@@ -156,7 +156,7 @@ pub(super) async fn live(store: &Store) -> Result<BTreeMap<&'static str, i64>> {
 
 /// Fails unless the query, which must yield one number, yields this one. Both databases can
 /// check it themselves, so that no other way to read past the store is needed.
-pub(super) async fn counts(store: &Store, query: &str, expected: i64) -> Result<()> {
+pub(crate) async fn counts(store: &Store, query: &str, expected: i64) -> Result<()> {
     let sql = format!(
         "CREATE TEMPORARY TABLE answer (n bigint CHECK (n = {expected})); \
          INSERT INTO answer {query}; DROP TABLE answer"

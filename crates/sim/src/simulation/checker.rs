@@ -59,7 +59,7 @@ impl Checker {
         let report = self.disk.audit(None)?;
         ensure!(report.is_clean(), "the audit finds {:?}", report.violations);
         let mut lives: BTreeMap<_, Life> = BTreeMap::new();
-        for event in self.disk.history()?.iter().filter(|e| e.kind.starts_with("job.")) {
+        for event in self.disk.history(0)?.0.iter().filter(|e| e.kind.starts_with("job.")) {
             let life = lives.entry(JobId(event.subject)).or_default();
             life.step(event).with_context(|| format!("{} of {}", event.kind, JobId(event.subject)))?;
         }

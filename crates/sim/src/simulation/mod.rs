@@ -72,7 +72,7 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     }
     fleet.stop().await;
     checker.check()?;
-    let history = disk.history()?;
+    let history = disk.history(0)?.0;
     let mut text = Vec::with_capacity(history.len() * 32);
     history.iter().for_each(|event| text.extend_from_slice(&event.hash.0));
     Ok(Summary {

@@ -169,9 +169,12 @@ fn counts(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The whole history in the order of commits.
+/// What happened after a place, in the order of commits, and the place after it.
 #[cfg(feature = "faults")]
-pub(super) fn history(conn: &Connection) -> rusqlite::Result<Vec<baton_core::event::Recorded>> {
-    let sql = format!("SELECT {} FROM event e ORDER BY e.pos", row::EVENT);
-    conn.prepare_cached(&sql)?.query_map([], |r| row::event(r).map(|(_, event)| event))?.collect()
+pub(super) fn history(conn: &Connection, after: i64) -> rusqlite::Result<(Vec<baton_core::event::Recorded>, i64)> {
+    let sql = format!("SELECT {} FROM event e WHERE e.pos > ?1 ORDER BY e.pos", row::EVENT);
+    let mut all = conn.prepare_cached(&sql)?;
+    let found = all.query_map([after], row::event)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let end = found.last().map_or(after, |(pos, _)| *pos);
+    Ok((found.into_iter().map(|(_, event)| event).collect(), end))
 }

@@ -4,10 +4,11 @@
 //! Statements run inline, so that a run on one thread with paused time is the same each time.
 
 use super::writer::{self, Inner, Writer};
-use super::{Db, Reading, audit, migrations, store_error};
+use super::{Db, Reading, audit, migrations, query, rows, store_error};
 use crate::error::{OpenError, StoreError};
 use crate::group::QUEUE_MAX;
 use crate::open::OpenOptions;
+use crate::records::JobRecord;
 use crate::signals::Signals;
 use baton_core::audit::Report;
 use baton_core::event::Recorded;
@@ -25,6 +26,8 @@ impl Disk {
         let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
         let mut conn = Connection::open_in_memory().map_err(database)?;
         migrations::run(&mut conn)?;
+        // One connection does everything here, what several share otherwise.
+        conn.set_prepared_statement_cache_capacity(256);
         Ok(Self(Arc::new(Mutex::new(Inner::new(conn).map_err(database)?))))
     }
 
@@ -41,9 +44,34 @@ impl Disk {
         })
     }
 
-    /// The whole history of all orgs, in the order of commits.
-    pub fn history(&self) -> Result<Vec<Recorded>, StoreError> {
-        self.with(|inner| audit::history(&inner.conn).map_err(store_error))
+    /// Rises whenever something may have been written, so that what was verified before need not be
+    /// verified again.
+    pub fn writes(&self) -> u64 {
+        self.with(|inner| inner.conn.total_changes())
+    }
+
+    /// What happened after a place in the history of all orgs, in the order of commits, and the place
+    /// after it.
+    pub fn history(&self, after: i64) -> Result<(Vec<Recorded>, i64), StoreError> {
+        self.with(|inner| audit::history(&inner.conn, after).map_err(store_error))
+    }
+
+    /// Every job of all orgs that is kept.
+    pub fn jobs(&self) -> Result<Vec<JobRecord>, StoreError> {
+        self.with(|inner| {
+            let mut all = inner.conn.prepare_cached(&query::records_sql("ORDER BY j.org, j.id")).map_err(store_error)?;
+            let found = all.query_map([], rows::record).map_err(store_error)?;
+            found.collect::<rusqlite::Result<_>>().map_err(store_error)
+        })
+    }
+
+    /// Every timer that is set, by its kind.
+    pub fn timers(&self) -> Result<Vec<String>, StoreError> {
+        self.with(|inner| {
+            let mut all = inner.conn.prepare_cached("SELECT kind FROM timer ORDER BY kind").map_err(store_error)?;
+            let found = all.query_map([], |row| row.get(0)).map_err(store_error)?;
+            found.collect::<rusqlite::Result<_>>().map_err(store_error)
+        })
     }
 }
 
