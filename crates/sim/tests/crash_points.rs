@@ -7,7 +7,7 @@ use baton_sim::lab::Place;
 use baton_store::faults::Mishap;
 
 /// Fewer points would mean that a story no longer happens.
-const POINTS_MIN: u64 = 15;
+const POINTS_MIN: u64 = 10;
 
 fn every_point<S: Story>(place: Place, mishap: Mishap) {
     match explore::<S>(place, mishap, None) {

@@ -54,8 +54,9 @@ async fn drop(client: &mut Client<'_>) -> Result<()> {
 
 /// What waits takes in, what runs gets a follow-up, which takes in.
 async fn merge(client: &mut Client<'_>) -> Result<()> {
-    if client.first_time("the lane is to be paused") {
+    if !client.taken("pause") {
         pause(client, true).await?;
+        client.first_time("pause");
     }
     say(client, "merge", "merge", json!({ "k": 1, "do": "wait", "a": 1 })).await?;
     say(client, "merge b", "merge", json!({ "k": 1, "b": 2 })).await?;

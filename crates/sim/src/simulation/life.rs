@@ -1,10 +1,11 @@
 //! Nodes that live, die and come back on the same disk.
 
 use super::clock::SimClock;
+use super::kinds;
 use super::luck::{Luck, NodeLuck, SeededEntropy};
-use super::work;
 use crate::lab::name;
 use baton_core::rng::Rng;
+use baton_core::rules::Rules;
 use baton_engine::{Engine, Options};
 use baton_store::{Disk, OpenOptions, SqliteDb, Store};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub fn launch(disk: &Disk, clocks: &[Arc<SimClock>], luck: &Arc<Luck>, rng: &mut Rng) -> Self {
+    pub fn launch(disk: &Disk, clocks: &[Arc<SimClock>], luck: &Arc<Luck>, rules: Rules, rng: &mut Rng) -> Self {
         let end = watch::Sender::new(false);
         let up = Arc::new(Notify::new());
         let mut fleet = Self { slots: Vec::new(), lives: Vec::new(), end, up };
@@ -35,6 +36,7 @@ impl Fleet {
                 disk: disk.clone(),
                 clock: clock.clone(),
                 luck: luck.clone(),
+                rules,
                 slots: 1 + rng.below(4) as usize,
                 slot: slot.clone(),
                 up: fleet.up.clone(),
@@ -64,6 +66,7 @@ struct Plan {
     disk: Disk,
     clock: Arc<SimClock>,
     luck: Arc<Luck>,
+    rules: Rules,
     slots: usize,
     slot: Slot,
     up: Arc<Notify>,
@@ -72,8 +75,8 @@ struct Plan {
 async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
     while !*end.borrow() {
         let faults = Arc::new(NodeLuck { luck: plan.luck.clone(), died: Notify::new() });
-        let registry = work::registry();
-        let definitions = Arc::new(registry.definitions(baton_core::rules::Rules::default()));
+        let registry = kinds::registry();
+        let definitions = Arc::new(registry.definitions(plan.rules));
         let entropy = Arc::new(SeededEntropy(plan.luck.clone()));
         let mut options = OpenOptions::new(PathBuf::new(), plan.clock.clone(), entropy, definitions);
         options.faults = Some(faults.clone());

@@ -3,19 +3,29 @@
 //!
 //! One thread, paused time, a simulated disk that outlives the nodes on it. After every commit
 //! the whole disk is verified; at the end nothing may be lost, stuck or done twice.
+//!
+//! Clients ask for jobs of every kind in lanes of every kind, alone and in batches, repeat
+//! themselves, cancel, wake, answer, pause lanes, keep schedules and make failed jobs anew.
 
 mod checker;
+mod client;
 mod clock;
+mod kinds;
 mod life;
 mod luck;
+mod order;
+mod rest;
+mod rows;
 mod work;
 
 use anyhow::{Context, Result, bail};
 use baton_core::Digest;
 use baton_core::rng::Rng;
+use baton_core::rules::Rules;
 use baton_store::Disk;
 use baton_store::faults::Sabotage;
 use checker::Checker;
+use client::{Book, Client};
 use clock::SimClock;
 use life::Fleet;
 use luck::{Luck, Odds};
@@ -29,7 +39,7 @@ const REST_BY: Duration = Duration::from_secs(2 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub seed: u64,
-    /// Over the whole history and all results: the same for the same seed.
+    /// Over the whole history: the same for the same seed.
     pub history: Digest,
     pub jobs: usize,
     pub events: usize,
@@ -52,15 +62,17 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     let disk = Disk::empty()?;
     let odds = Odds::draw(&mut rng);
     let nodes = 1 + rng.below(2) as usize;
-    let jobs = 6 + rng.below(18) as usize;
+    let jobs = 6 + rng.below(18);
+    let rules = rules(&mut rng);
     let checker = Arc::new(Checker::new(disk.clone()));
     let luck = Arc::new(Luck::new(odds, rng.next_u64(), sabotage, checker.clone()));
     let clocks = (0..nodes).map(|_| Arc::new(SimClock::drawn(&mut rng))).collect::<Vec<_>>();
-    let fleet = Fleet::launch(&disk, &clocks, &luck, &mut rng);
+    let fleet = Fleet::launch(&disk, &clocks, &luck, rules, &mut rng);
     let play = async {
-        let promised = work::play(&fleet, &luck, &clocks, jobs, &mut rng).await?;
+        let mut client = Client { fleet: &fleet, luck: &luck, clocks: &clocks, book: Book::default() };
+        work::play(&mut client, jobs, &mut rng).await?;
         luck.calm();
-        work::rest(&fleet, &disk, &promised).await
+        rest::rest(&client, &disk, &checker).await
     };
     tokio::select! {
         biased;
@@ -72,16 +84,22 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     }
     fleet.stop().await;
     checker.check()?;
-    let history = disk.history(0)?.0;
-    let mut text = Vec::with_capacity(history.len() * 32);
-    history.iter().for_each(|event| text.extend_from_slice(&event.hash.0));
+    let (jobs, events, history) = checker.story();
     Ok(Summary {
         seed,
-        history: Digest::of(&[&text]),
+        history,
         jobs,
-        events: history.len(),
+        events,
         commits: luck.commits(),
         crashes: luck.crashes(),
         lost_answers: luck.lost_answers(),
     })
+}
+
+/// Now and then little is kept, or little may wait.
+fn rules(rng: &mut Rng) -> Rules {
+    let plain = Rules::default();
+    let retained = if rng.chance(1, 3) { 2 } else { plain.retained };
+    let max_per_project = if rng.chance(1, 4) { 3 } else { plain.max_per_project };
+    Rules { retained, max_per_project, ..plain }
 }

@@ -1,0 +1,53 @@
+//! What must hold over the rows of all jobs at once.
+
+use super::kinds;
+use anyhow::{Result, ensure};
+use baton_core::dedupe::Mode;
+use baton_core::job::{End, Job, Status};
+use baton_store::JobRecord;
+use std::collections::BTreeMap;
+
+pub(super) fn check(jobs: &[JobRecord]) -> Result<()> {
+    for JobRecord { job, .. } in jobs {
+        ensure!(job.attempts <= job.max_attempts, "{job:?} was begun too often");
+        ensure!(job.failures <= job.max_failures && job.failures <= job.attempts, "{job:?} failed too often");
+    }
+    lanes(jobs)?;
+    keys(jobs)
+}
+
+/// No lane is over its limit, whatever its row says.
+fn lanes(jobs: &[JobRecord]) -> Result<()> {
+    let mut running: BTreeMap<_, u32> = BTreeMap::new();
+    for JobRecord { job, .. } in jobs.iter().filter(|record| record.job.status.holds_slot()) {
+        let held = running.entry((&job.org, &job.lane.key)).or_default();
+        *held += 1;
+        let limit = kinds::limits(job.lane.key.as_str());
+        ensure!(limit == job.lane.max, "{job:?} does not know the limit of its lane");
+        ensure!(limit.is_none_or(|limit| *held <= limit), "{held} jobs hold slots of {}", job.lane.key);
+    }
+    Ok(())
+}
+
+/// One job stands for a key, and as long as it does there is no other.
+fn keys(jobs: &[JobRecord]) -> Result<()> {
+    let mut holders: BTreeMap<_, &Job> = BTreeMap::new();
+    let mut standing: BTreeMap<_, &Job> = BTreeMap::new();
+    for JobRecord { job, cold, .. } in jobs {
+        if let Some(key) = &job.dedupe {
+            let before = holders.insert((&job.org, &job.kind.name, key), job);
+            ensure!(before.is_none(), "{before:?} and {job:?} hold one key");
+        }
+        let stands = match kinds::mode(job.kind.name.as_str()) {
+            Mode::SingleFlight => !job.is_ended(),
+            Mode::DropDuplicate => !job.is_ended() || matches!(job.status, Status::Ended { how: End::Completed, .. }),
+            // A follow-up stands beside the one it follows.
+            Mode::MergeDuplicate | Mode::None => false,
+        };
+        if let Some(key) = cold.dedupe_key.as_ref().filter(|_| stands) {
+            let before = standing.insert((&job.org, &job.kind.name, key), job);
+            ensure!(before.is_none(), "{before:?} and {job:?} are duplicates");
+        }
+    }
+    Ok(())
+}
