@@ -27,7 +27,7 @@ impl Disk {
         let mut conn = Connection::open_in_memory().map_err(database)?;
         migrations::run(&mut conn)?;
         // One connection does everything here, what several share otherwise.
-        conn.set_prepared_statement_cache_capacity(256);
+        super::prepare_once(&conn, 256).map_err(database)?;
         Ok(Self(Arc::new(Mutex::new(Inner::new(conn).map_err(database)?))))
     }
 

@@ -32,6 +32,7 @@ use baton_core::Micros;
 pub(crate) use data_dir::DirLock;
 use readers::Readers;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -129,8 +130,16 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;",
     )?;
-    conn.set_prepared_statement_cache_capacity(64);
+    prepare_once(&conn, 64)?;
     Ok(conn)
+}
+
+/// Keeps so many statements, and keeps them as they are: otherwise SQLite plans anew, and parses, for
+/// every other value that is bound.
+fn prepare_once(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(statements);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// An error of SQLite's, told apart only as far as callers can act on it.
