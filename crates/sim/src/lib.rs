@@ -2,7 +2,7 @@
 //! it did not.
 //!
 //! - [`conformance`]: one suite of store behaviours, run on every database.
-//! - [`crash`]: a scenario that is killed before and after every commit, and must still end well.
+//! - [`crash`]: stories that are killed before and after every commit, and must still end well.
 //! - [`simulation`]: random workloads, faults and clocks on virtual time, repeatable by seed.
 //! - [`lab`]: stores to experiment on, with faults on request.
 //! - [`open_lane`]: job types for experiments that are not about lanes.

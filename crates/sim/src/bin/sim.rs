@@ -4,6 +4,7 @@
 
 use anyhow::{Context, Result, bail};
 use baton_sim::simulation::run;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 const USAGE: &str = "usage: sim [--seeds N] [--from S] | --seed S";
@@ -34,7 +35,8 @@ fn main() -> Result<()> {
     let args = args()?;
     // Handlers are asked to panic now and then; that is not news.
     std::panic::set_hook(Box::new(|_| {}));
-    let (mut commits, mut crashes, mut lost, mut events) = (0, 0, 0, 0);
+    let (mut commits, mut crashes, mut lost) = (0, 0, 0);
+    let mut happened = BTreeMap::<String, u64>::new();
     for (done, seed) in (args.from..args.from.saturating_add(args.seeds)).enumerate() {
         let summary = run(seed, None)?;
         if args.single {
@@ -43,7 +45,9 @@ fn main() -> Result<()> {
         commits += summary.commits;
         crashes += summary.crashes;
         lost += summary.lost_answers;
-        events += summary.events;
+        for (what, times) in summary.happened {
+            *happened.entry(what).or_default() += times;
+        }
         if std::io::stderr().is_terminal() && done % 50 == 49 {
             eprint!("\r{} of {} seeds", done + 1, args.seeds);
         }
@@ -51,6 +55,9 @@ fn main() -> Result<()> {
     if std::io::stderr().is_terminal() {
         eprintln!();
     }
-    println!("{} seeds held: {commits} commits, {events} events, {crashes} crashes, {lost} lost answers", args.seeds);
+    for (what, times) in happened {
+        println!("{times:>10} {what}");
+    }
+    println!("{} seeds held: {commits} commits, {crashes} crashes, {lost} lost answers", args.seeds);
     Ok(())
 }

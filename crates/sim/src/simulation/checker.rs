@@ -22,8 +22,9 @@ struct Seen {
     writes: u64,
     /// How far the history was read.
     pos: i64,
-    /// Over all events, also those that were forgotten since.
+    /// Of all events, also those that were forgotten since.
     hashes: Vec<Digest>,
+    happened: BTreeMap<String, u64>,
     replay: Replay,
     /// Jobs that a client was told exist.
     promised: BTreeSet<JobId>,
@@ -38,6 +39,7 @@ impl Checker {
             writes: 0,
             pos: 0,
             hashes: Vec::new(),
+            happened: BTreeMap::new(),
             replay: Replay::new(kinds::limits),
             promised: BTreeSet::new(),
             jobs: BTreeSet::new(),
@@ -59,11 +61,11 @@ impl Checker {
         self.seen().ended.clone()
     }
 
-    /// How much happened: jobs and events, and a digest over all events.
-    pub fn story(&self) -> (usize, usize, Digest) {
+    /// A digest over all events, and how often each kind of thing happened.
+    pub fn story(&self) -> (Digest, BTreeMap<String, u64>) {
         let seen = self.seen();
         let text: Vec<u8> = seen.hashes.iter().flat_map(|hash| hash.0).collect();
-        (seen.jobs.len(), seen.hashes.len(), Digest::of(&[&text]))
+        (Digest::of(&[&text]), seen.happened.clone())
     }
 
     /// Checks, and keeps the first violation for [`Self::violated`].
@@ -116,6 +118,8 @@ impl Seen {
         for event in &events {
             self.replay.step(event)?;
             self.hashes.push(event.hash);
+            let reason = event.data.value()["reason"].as_str().map(|reason| format!("{}: {reason}", event.kind));
+            *self.happened.entry(reason.unwrap_or_else(|| event.kind.clone())).or_default() += 1;
         }
         self.pos = pos;
         Ok(())

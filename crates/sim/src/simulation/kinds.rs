@@ -4,7 +4,7 @@
 use crate::lab::name;
 use baton_core::Json;
 use baton_core::dedupe::{self, Mode};
-use baton_core::definition::{JobType, Timeout};
+use baton_core::definition::{AtStop, JobType, Timeout};
 use baton_core::job::cancel::{self, Strategy};
 use baton_core::job::{Failure, INTERACTIVE};
 use baton_core::lane::{Limit, Rule};
@@ -23,6 +23,9 @@ const HASTY: Span = Span::secs(15);
 pub(super) const NAMES: [&str; 8] = ["work", "pair", "open", "single", "drop", "merge", "polite", "narrow"];
 /// Of those, the types whose jobs may do nothing for ever: something will end them.
 pub(super) const MAY_HANG: [&str; 2] = ["open", "polite"];
+
+/// Of those, the types whose jobs end with their node.
+pub(super) const ENDS_AT_STOP: [&str; 2] = ["pair", "narrow"];
 
 pub(super) fn mode(kind: &str) -> Mode {
     match kind {
@@ -60,6 +63,7 @@ fn job_type(kind: &str) -> JobType {
         "pair" => JobType {
             lane: own("two:{payload.k}", Limit::At(2), None),
             retry: Policy { max_failures: Some(2), ..Policy::default() },
+            at_stop: AtStop::Cancel,
             ..plain
         },
         "open" => JobType { lane: crate::open_lane::rule(), timeout: hasty, ..plain },
@@ -70,7 +74,7 @@ fn job_type(kind: &str) -> JobType {
             priority: INTERACTIVE,
             ..plain
         },
-        "narrow" => JobType { lane: own("one:narrow", Limit::At(1), Some(2)), ..plain },
+        "narrow" => JobType { lane: own("one:narrow", Limit::At(1), Some(2)), at_stop: AtStop::Cancel, ..plain },
         _ => plain,
     }
 }

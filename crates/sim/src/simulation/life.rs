@@ -14,6 +14,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+/// Nobody runs a node for longer while things go wrong.
+const LIFE_MAX_MS: u64 = 180_000;
+
 type Slot = Arc<Mutex<Option<Store>>>;
 
 pub(super) struct Fleet {
@@ -96,6 +99,7 @@ async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
                 biased;
                 () = faults.died.notified() => true,
                 _ = end.wait_for(|end| *end) => false,
+                () = retired(&plan.luck) => false,
             };
             plan.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
             if !died {
@@ -105,5 +109,14 @@ async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
         }
         let pause = plan.luck.draw(|rng| Duration::from_millis(rng.below(40_000)));
         let _ = tokio::time::timeout(pause, end.wait_for(|end| *end)).await;
+    }
+}
+
+/// Nodes are also stopped in good order now and then, while things go wrong.
+async fn retired(luck: &Luck) {
+    let after = luck.draw(|rng| Duration::from_millis(rng.below(LIFE_MAX_MS)));
+    tokio::time::sleep(after).await;
+    if luck.is_calm() {
+        std::future::pending().await
     }
 }

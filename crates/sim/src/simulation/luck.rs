@@ -62,6 +62,10 @@ impl Luck {
         self.calm.store(true, Ordering::SeqCst);
     }
 
+    pub fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::SeqCst)
+    }
+
     /// A client was told that this job exists.
     pub fn promised(&self, job: baton_core::JobId) {
         self.checker.promise(job);
@@ -85,7 +89,7 @@ impl Luck {
 
     fn mishap(&self) -> Mishap {
         self.commits.fetch_add(1, Ordering::SeqCst);
-        if self.calm.load(Ordering::SeqCst) {
+        if self.is_calm() {
             return Mishap::None;
         }
         let Odds { crash, lost, conflict, .. } = self.odds;

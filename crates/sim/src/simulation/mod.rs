@@ -29,6 +29,7 @@ use client::{Book, Client};
 use clock::SimClock;
 use life::Fleet;
 use luck::{Luck, Odds};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +42,8 @@ pub struct Summary {
     pub seed: u64,
     /// Over the whole history: the same for the same seed.
     pub history: Digest,
-    pub jobs: usize,
-    pub events: usize,
+    /// How often each kind of thing happened: events, with their reasons.
+    pub happened: BTreeMap<String, u64>,
     pub commits: u64,
     pub crashes: u64,
     pub lost_answers: u64,
@@ -61,8 +62,8 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     let mut rng = Rng::new(seed);
     let disk = Disk::empty()?;
     let odds = Odds::draw(&mut rng);
-    let nodes = 1 + rng.below(2) as usize;
-    let jobs = 6 + rng.below(18);
+    let nodes = 1 + rng.below(3) as usize;
+    let jobs = 6 + rng.below(30);
     let rules = rules(&mut rng);
     let checker = Arc::new(Checker::new(disk.clone()));
     let luck = Arc::new(Luck::new(odds, rng.next_u64(), sabotage, checker.clone()));
@@ -84,12 +85,11 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     }
     fleet.stop().await;
     checker.check()?;
-    let (jobs, events, history) = checker.story();
+    let (history, happened) = checker.story();
     Ok(Summary {
         seed,
         history,
-        jobs,
-        events,
+        happened,
         commits: luck.commits(),
         crashes: luck.crashes(),
         lost_answers: luck.lost_answers(),

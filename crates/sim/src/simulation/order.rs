@@ -36,7 +36,8 @@ pub(super) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 
 impl Order {
     pub fn draw(n: u64, rng: &mut Rng) -> Self {
-        let kind = pick(rng, &NAMES);
+        // Some more often than others, because most of what they can do needs two of them.
+        let kind = if rng.chance(1, 3) { pick(rng, &["merge", "polite"]) } else { pick(rng, &NAMES) };
         let deed = match pick(rng, &DEEDS) {
             // Half of them listen when they are told to end.
             "hang" if MAY_HANG.contains(&kind) => pick(rng, &["hang", "obey"]),

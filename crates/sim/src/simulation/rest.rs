@@ -10,8 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::cron::Schedule;
-use baton_core::dedupe::Mode;
-use baton_core::job::cancel::{INTERRUPT_TIMEOUT, USER_REQUESTED};
+use baton_core::job::cancel::{INTERRUPT_TIMEOUT, SHUTDOWN_TIMEOUT, USER_REQUESTED};
 use baton_core::job::confirm::Confirm;
 use baton_core::job::wake::Wake;
 use baton_core::job::{Job, Status};
@@ -92,9 +91,8 @@ async fn scheduled<'a>(store: &Store, ended: impl Iterator<Item = &'a JobRecord>
 fn ended_well(record: &JobRecord, book: &Book) -> Result<()> {
     let (job, payload) = (&record.job, record.cold.payload.value());
     let order = book.promised.get(&job.id).context("it was promised")?;
-    // What was merged into has the payload of several orders.
-    let merges = kinds::mode(order.kind) == Mode::MergeDuplicate;
-    ensure!(order.dedupes() || merges || payload == order.payload, "{order:?} became {payload}");
+    // What stands for several orders has the payload of the first, or of all.
+    ensure!(order.dedupes() || payload == order.payload, "{order:?} became {payload}");
     let then = payload["then"].as_str().unwrap_or_default();
     let code = record.error.as_ref().map(|e| e.code.as_str());
     match (&record.result, code) {
@@ -112,6 +110,9 @@ fn ended_well(record: &JobRecord, book: &Book) -> Result<()> {
         (None, Some(USER_REQUESTED)) => ensure!(book.cancelled.contains(&job.id), "nobody cancelled {}", job.id),
         (None, Some(INTERRUPT_TIMEOUT)) => {
             ensure!(book.cancelled.contains(&job.id) && order.kind == "polite", "{order:?} was forced to end");
+        }
+        (None, Some(SHUTDOWN_TIMEOUT)) => {
+            ensure!(kinds::ENDS_AT_STOP.contains(&order.kind), "{order:?} was to be given back")
         }
         other => bail!("{payload} ended as {other:?}"),
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The project whose schedule this is.
 pub(super) const SCHEDULED: &str = "p0";
-pub(super) const SCHEDULE: &str = "minutely";
+pub(super) const SCHEDULE: &str = "often";
 
 /// Asks for so many jobs, and meddles with them.
 pub(super) async fn play(client: &mut Client<'_>, jobs: u64, rng: &mut Rng) -> Result<()> {
@@ -43,7 +43,9 @@ pub(super) async fn play(client: &mut Client<'_>, jobs: u64, rng: &mut Rng) -> R
             n += 1;
         }
         if rng.chance(1, 2) && !client.book.jobs.is_empty() {
-            let job = pick(rng, &client.book.jobs);
+            // The last one is most likely still to be bothered.
+            let last = client.book.jobs.len() - 1;
+            let job = client.book.jobs[if rng.chance(1, 2) { last } else { rng.below(last as u64 + 1) as usize }];
             bother(client, job, rng).await?;
         }
         if rng.below(1_000) < client.luck.odds.jump {
@@ -61,7 +63,7 @@ pub(super) async fn play(client: &mut Client<'_>, jobs: u64, rng: &mut Rng) -> R
 
 fn spec(rng: &mut Rng) -> Spec {
     Spec {
-        when: When { cron: "* * * * *".to_owned(), time_zone: "UTC".to_owned() },
+        when: When { cron: "*/15 * * * * *".to_owned(), time_zone: "UTC".to_owned() },
         kind: name(pick(rng, &["work", "open"])),
         payload: json!({ "n": "scheduled", "ms": pick(rng, &[0, 3_000]), "then": pick(rng, &["done", "stumble"]), "times": 1 }),
         priority: None,

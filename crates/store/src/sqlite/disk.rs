@@ -59,7 +59,8 @@ impl Disk {
     /// Every job of all orgs that is kept.
     pub fn jobs(&self) -> Result<Vec<JobRecord>, StoreError> {
         self.with(|inner| {
-            let mut all = inner.conn.prepare_cached(&query::records_sql("ORDER BY j.org, j.id")).map_err(store_error)?;
+            let mut all =
+                inner.conn.prepare_cached(&query::records_sql("ORDER BY j.org, j.id")).map_err(store_error)?;
             let found = all.query_map([], rows::record).map_err(store_error)?;
             found.collect::<rusqlite::Result<_>>().map_err(store_error)
         })
