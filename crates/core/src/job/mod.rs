@@ -76,7 +76,7 @@ pub struct Job {
     pub lane: lane::Place,
     /// When it could first have been handed out. Trying again does not change it.
     pub since: Micros,
-    /// Executions begun, crashes included.
+    /// Executions begun, crashes included; not those that were given back.
     pub attempts: u32,
     pub max_attempts: u32,
     /// Failures reported.

@@ -135,8 +135,10 @@ impl Settle {
                 Ok(next.tells("job.asked", told).job(Change::Put(next)))
             }
             Outcome::Release => {
-                let next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
+                let mut next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
                 let told = next.tells("job.released", json!({ "reason": "given_back", "token": job.token }));
+                // Nobody's fault, so it costs no attempt: the next one takes its number.
+                next.attempts = next.attempts.saturating_sub(1);
                 Ok(told.job(Change::Put(next)))
             }
             Outcome::Stopped => scene.cancel(job, cancel::SHUTDOWN_TIMEOUT),
@@ -235,6 +237,27 @@ mod tests {
         let mut stolen = Settle { fence: second.fence().unwrap(), outcome: done() };
         stolen.fence.job = crate::id::JobId(uuid::Uuid::from_u128(5));
         assert_eq!(top.refuse(&stolen).code(), "job_not_found");
+    }
+
+    #[test]
+    fn a_job_that_is_given_back_keeps_its_budget_however_often_its_nodes_stop() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        for _ in 0..5 {
+            let job = top.claim();
+            assert_eq!(job.attempts, 1);
+            top.settle(&job, Outcome::Release);
+        }
+        for attempt in 1..=3 {
+            let job = top.claim();
+            assert_eq!(job.attempts, attempt);
+            top.settle(&job, Outcome::Release);
+            let job = top.claim();
+            assert_eq!(job.attempts, attempt, "never more than it may have");
+            top.settle(&job, Outcome::Failed(Failure::transient("flaky", "once more")));
+            top.now = top.now.plus(Span::secs(99));
+        }
+        assert_eq!(top.latest().status.state(), State::Failed);
     }
 
     #[test]
