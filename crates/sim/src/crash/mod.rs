@@ -50,7 +50,7 @@ use tokio::runtime::{Builder, Runtime};
 /// No story has more commits than this; one that does never ends.
 const POINTS_MAX: u64 = 500;
 /// A story that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Between a store that turns somebody away and the news that it has crashed.
 const LAST_BREATH: Duration = Duration::from_secs(2);
 /// Enough that no job of a story waits for another's worker.
