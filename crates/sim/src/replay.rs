@@ -72,6 +72,8 @@ impl Life {
             "job.completed" | "job.asked" | "job.released" | "job.retry_scheduled" | "job.recovered" => {
                 self.written(data)?;
                 self.holds_slot = false;
+                // Whoever may still run it is fenced: the next token is beyond the next.
+                self.token += i64::from(kind == "job.recovered");
             }
             "job.failed" | "job.cancelled" => self.holds_slot = false,
             "job.cancel_requested" | "job.progress" => ensure!(self.state == State::Executing, "nobody runs it"),

@@ -127,7 +127,7 @@ impl Seen {
 
     fn rows(&mut self, disk: &Disk) -> Result<()> {
         let jobs = disk.jobs()?;
-        rows::check(&jobs)?;
+        rows::check(&jobs, &disk.timers()?)?;
         let mut there = BTreeSet::new();
         for record in jobs {
             let id = record.job.id;

@@ -4,16 +4,30 @@ use super::kinds;
 use anyhow::{Result, ensure};
 use baton_core::dedupe::Mode;
 use baton_core::job::{End, Job, Status};
+use baton_core::timer;
 use baton_store::JobRecord;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn check(jobs: &[JobRecord]) -> Result<()> {
+pub(super) fn check(jobs: &[JobRecord], timers: &[timer::Key]) -> Result<()> {
     for JobRecord { job, .. } in jobs {
         ensure!(job.attempts <= job.max_attempts, "{job:?} was begun too often");
         ensure!(job.failures <= job.max_failures && job.failures <= job.attempts, "{job:?} failed too often");
     }
+    clocks(jobs, timers)?;
     lanes(jobs)?;
     keys(jobs)
+}
+
+/// A job has the timers that it needs, and none when it has ended.
+fn clocks(jobs: &[JobRecord], timers: &[timer::Key]) -> Result<()> {
+    let set: BTreeSet<_> = timers.iter().filter(|key| key.kind != timer::Kind::Schedule).copied().collect();
+    let mut needed = BTreeSet::new();
+    for JobRecord { job, .. } in jobs.iter().filter(|record| !record.job.is_ended()) {
+        needed.extend(job.has_deadline.then(|| job.deadline_timer()));
+        needed.extend(job.cancel_requested().map(|_| job.cancel_timer()));
+    }
+    ensure!(set == needed, "{set:?} are set, {needed:?} are needed");
+    Ok(())
 }
 
 /// No lane is over its limit, whatever its row says.

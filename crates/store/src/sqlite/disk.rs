@@ -13,6 +13,7 @@ use crate::signals::Signals;
 use baton_core::audit::Report;
 use baton_core::event::Recorded;
 use baton_core::seal::Key;
+use baton_core::timer;
 use rusqlite::Connection;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -66,12 +67,16 @@ impl Disk {
         })
     }
 
-    /// Every timer that is set, by its kind.
-    pub fn timers(&self) -> Result<Vec<String>, StoreError> {
+    /// Every timer that is set.
+    pub fn timers(&self) -> Result<Vec<timer::Key>, StoreError> {
         self.with(|inner| {
-            let mut all = inner.conn.prepare_cached("SELECT kind FROM timer ORDER BY kind").map_err(store_error)?;
-            let found = all.query_map([], |row| row.get(0)).map_err(store_error)?;
-            found.collect::<rusqlite::Result<_>>().map_err(store_error)
+            let sql = "SELECT subject, kind FROM timer ORDER BY subject, kind";
+            let mut all = inner.conn.prepare_cached(sql).map_err(store_error)?;
+            let found = all.query_map([], |row| {
+                let kind = timer::Kind::parse(row.get_ref(1)?.as_str()?);
+                Ok(timer::Key { subject: rows::uuid(row, 0)?, kind: kind.ok_or_else(|| rows::garbled(1, "no timer"))? })
+            });
+            found.and_then(Iterator::collect).map_err(store_error)
         })
     }
 }
