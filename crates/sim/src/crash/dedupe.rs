@@ -9,10 +9,11 @@ use crate::lab::name;
 use anyhow::{Result, ensure};
 use baton_core::dedupe::{Mode, Rule};
 use baton_core::definition::JobType;
+use baton_core::job::Failure;
 use baton_core::job::state::Face;
 use baton_core::lane::Pause;
 use baton_core::{Json, OrgId};
-use baton_engine::Registry;
+use baton_engine::{Done, JobCx, JobDefinition, Registry};
 use serde_json::{Value, json};
 
 pub struct Duplicates;
@@ -22,6 +23,32 @@ const LANE: &str = "one:merge";
 
 fn deduped(mode: Mode, kind: JobType) -> JobType {
     JobType { dedupe: Rule { mode, key: Some(name("{payload.k}")) }, ..kind }
+}
+
+/// Adds up: what is merged twice shows.
+struct Sum;
+
+impl JobDefinition for Sum {
+    type Payload = Value;
+    type Output = Value;
+
+    fn job_type(&self) -> JobType {
+        deduped(Mode::MergeDuplicate, JobType { lane: lane(LANE, 1), ..kind("merge") })
+    }
+
+    async fn run(&self, cx: JobCx, order: Value) -> Result<Done<Value>, Failure> {
+        if order["do"] == "wait" && cx.job.wakes == 0 {
+            return Ok(Done::Park { until: None, seen: 0 });
+        }
+        Ok(Done::Result(json!({ "order": order })))
+    }
+
+    fn merge(&self, waiting: &Value, incoming: &Value) -> Value {
+        let sum = [waiting, incoming].map(|payload| payload["sum"].as_i64().unwrap_or(0)).iter().sum::<i64>();
+        let mut merged = waiting.clone();
+        merged["sum"] = json!(sum);
+        merged
+    }
 }
 
 async fn pause(client: &Client<'_>, paused: bool) -> Result<()> {
@@ -58,13 +85,13 @@ async fn merge(client: &mut Client<'_>) -> Result<()> {
         pause(client, true).await?;
         client.first_time("pause");
     }
-    say(client, "merge", "merge", json!({ "k": 1, "do": "wait", "a": 1 })).await?;
-    say(client, "merge b", "merge", json!({ "k": 1, "b": 2 })).await?;
-    say(client, "merge a", "merge", json!({ "k": 1, "a": 3 })).await?;
+    say(client, "merge", "merge", json!({ "k": 1, "do": "wait", "sum": 1 })).await?;
+    say(client, "merge again", "merge", json!({ "k": 1, "sum": 2 })).await?;
+    say(client, "merge more", "merge", json!({ "k": 1, "sum": 4 })).await?;
     pause(client, false).await?;
     client.until("merge", |record| parked(record) || record.job.is_ended()).await?;
-    say(client, "follow", "merge", json!({ "k": 1, "c": 4 })).await?;
-    say(client, "follow d", "merge", json!({ "k": 1, "d": 5 })).await?;
+    say(client, "follow", "merge", json!({ "k": 1, "sum": 8 })).await?;
+    say(client, "follow more", "merge", json!({ "k": 1, "sum": 16 })).await?;
     client.wake("merge").await
 }
 
@@ -75,7 +102,7 @@ impl Story for Duplicates {
         let mut registry = Registry::empty();
         registry.add(deduped(Mode::SingleFlight, free("single")), act);
         registry.add(deduped(Mode::DropDuplicate, free("drop")), act);
-        registry.add(deduped(Mode::MergeDuplicate, JobType { lane: lane(LANE, 1), ..kind("merge") }), act);
+        registry.define(Sum);
         registry
     }
 
@@ -96,14 +123,14 @@ impl Story for Duplicates {
             ("single again", "single"),
             ("drop again", "drop"),
             ("drop late", "drop"),
-            ("merge b", "merge"),
-            ("merge a", "merge"),
-            ("follow d", "follow"),
+            ("merge again", "merge"),
+            ("merge more", "merge"),
+            ("follow more", "follow"),
         ] {
             ensure!(witness.id(again)? == witness.id(first)?, "{again} is not {first}");
         }
         for (key, payload) in
-            [("merge", json!({ "k": 1, "do": "wait", "a": 3, "b": 2 })), ("follow", json!({ "k": 1, "c": 4, "d": 5 }))]
+            [("merge", json!({ "k": 1, "do": "wait", "sum": 7 })), ("follow", json!({ "k": 1, "sum": 24 }))]
         {
             let record = witness.record(key)?;
             ensure!(record.cold.payload == Json::of(&payload), "{key} has {:?}", record.cold.payload);
