@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn full() -> EnqueueError {
-        EnqueueError::QueueFull { what: "lane project:p".to_owned(), limit: 100, waiting: 100 }
+        EnqueueError::QueueFull { what: "lane project:p".to_owned(), limit: 100, waiting: 100, own: 0 }
     }
 
     #[test]
@@ -154,6 +154,7 @@ mod tests {
             (no(EnqueueError::PayloadTooLarge { bytes: 2, max: 1 }), 413),
             (no(EnqueueError::InvalidPayload { detail: String::new() }), 422),
             (no(EnqueueError::DeadlinePast), 422),
+            (no(EnqueueError::DeadlineBeforeStart), 422),
             (no(EnqueueError::TooFarAhead { what: "the deadline" }), 422),
             (no(EnqueueError::BadMessageId), 422),
             (no(EnqueueError::MessageForgotten { job: id() }), 409),
@@ -165,6 +166,7 @@ mod tests {
             (no(RequeueError::NotFound(id())), 404),
             (no(RequeueError::NotFailed { job: id(), state: State::Queued }), 409),
             (no(RequeueError::Before { job: id(), into: id() }), 409),
+            (no(RequeueError::Duplicate { job: id(), of: id() }), 409),
             (no(RequeueError::Job { job: id(), source: full() }), 429),
             (no(WakeError::NotFound(id())), 404),
             (no(WakeError::AlreadyEnded { job: id(), state: State::Failed }), 409),

@@ -8,7 +8,6 @@ use baton_core::job::confirm::ConfirmError;
 use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
 use baton_core::job::wake::WakeError;
-use baton_core::limits::FULL_RETRY;
 use baton_wire::Members;
 
 pub trait Told: Refusal {
@@ -29,7 +28,7 @@ impl Told for EnqueueError {
             Self::QueueFull { limit, waiting, .. } => Members {
                 limit: Some(*limit),
                 waiting: Some(*waiting),
-                retry_after_ms: u32::try_from(FULL_RETRY.to_std().as_millis()).ok(),
+                retry_after_ms: self.retry_after().and_then(|after| u32::try_from(after.to_std().as_millis()).ok()),
                 ..Members::default()
             },
             _ => Members::default(),

@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::paint::dim;
 use crate::print;
 use baton_wire::{Lane, LaneList, Object};
-use comfy_table::{Cell, Color, Row};
+use comfy_table::{Color, Row};
 use std::io::Write as _;
 
 pub async fn run(args: LanesArgs) -> Result<(), Fault> {
@@ -55,12 +55,12 @@ fn show(lane: &Lane, json: bool) -> Result<(), Fault> {
 
 fn table(lanes: &[Lane]) -> Result<(), Fault> {
     let row = |lane: &Lane| {
-        let paused = if lane.paused { Cell::new("paused").fg(Color::Yellow) } else { Cell::new("") };
+        let paused = if lane.paused { print::text("paused").fg(Color::Yellow) } else { print::text("") };
         Row::from(vec![
-            Cell::new(&lane.lane),
-            Cell::new(lane.running),
-            Cell::new(lane.limit.map(|limit| limit.to_string()).unwrap_or_default()),
-            Cell::new(lane.waiting),
+            print::text(&lane.lane),
+            print::text(lane.running),
+            print::text(lane.limit.map(|limit| limit.to_string()).unwrap_or_default()),
+            print::text(lane.waiting),
             paused,
         ])
     };

@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use comfy_table::{Cell, ContentArrangement, Row, Table, presets};
 use serde::Serialize;
+use std::fmt::Display;
 use std::io::Write as _;
 
 /// For what is said beside the answer.
@@ -32,6 +33,21 @@ pub fn json_line(value: &impl Serialize) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A cell with what somebody else wrote: it must not speak to the terminal.
+pub fn text(value: impl Display) -> Cell {
+    Cell::new(visible(&value.to_string()))
+}
+
+/// Control characters, and those that turn the direction of writing, as escapes.
+pub fn visible(text: &str) -> String {
+    let speaks = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if speaks(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(), Fault> {
     let mut table = Table::new();
     // Lines stay whole: a cell that is broken over lines can be neither copied nor searched for.
@@ -55,4 +71,15 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(),
 pub fn pairs(rows: impl IntoIterator<Item = (&'static str, Cell)>) -> Result<(), Fault> {
     let name = |name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold);
     table(&[], rows.into_iter().map(|(key, value)| Row::from(vec![name(key), value])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_speaks_to_the_terminal_is_shown_instead() {
+        assert_eq!(visible("a\u{1b}[2J\u{202e}ä\n"), "a\\u{1b}[2J\\u{202e}ä\\u{a}");
+        assert_eq!(visible("plain – text"), "plain – text");
+    }
 }

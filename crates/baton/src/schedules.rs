@@ -73,14 +73,14 @@ async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
     }
     let row = |schedule: &Schedule| {
         Row::from(vec![
-            Cell::new(&schedule.project_id),
-            Cell::new(&schedule.name),
-            Cell::new(&schedule.cron),
-            Cell::new(&schedule.time_zone),
-            Cell::new(&schedule.kind),
+            print::text(&schedule.project_id),
+            print::text(&schedule.name),
+            print::text(&schedule.cron),
+            print::text(&schedule.time_zone),
+            print::text(&schedule.kind),
             next(schedule),
-            Cell::new(schedule.last_at.map(seconds).unwrap_or_default()),
-            Cell::new(schedule.jobs_made),
+            print::text(schedule.last_at.map(seconds).unwrap_or_default()),
+            print::text(schedule.jobs_made),
         ])
     };
     let header = ["PROJECT", "NAME", "CRON", "ZONE", "TYPE", "NEXT", "LAST", "JOBS"];
@@ -93,9 +93,9 @@ async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
 
 fn next(schedule: &Schedule) -> Cell {
     match (schedule.paused, schedule.next_at) {
-        (true, _) => Cell::new("paused").fg(Color::Yellow),
-        (false, Some(at)) => Cell::new(seconds(at)),
-        (false, None) => Cell::new("never"),
+        (true, _) => print::text("paused").fg(Color::Yellow),
+        (false, Some(at)) => print::text(seconds(at)),
+        (false, None) => print::text("never"),
     }
 }
 
@@ -105,20 +105,20 @@ fn show(schedule: &Schedule, json: bool) -> Result<(), Fault> {
     }
     let catch_up = serde_json::to_value(schedule.catch_up).unwrap_or_default();
     let mut rows = vec![
-        ("schedule", Cell::new(format!("{} of {}", schedule.name, schedule.project_id))),
-        ("id", Cell::new(schedule.id)),
-        ("cron", Cell::new(format!("{} ({})", schedule.cron, schedule.time_zone))),
-        ("in words", Cell::new(&schedule.description)),
+        ("schedule", print::text(format!("{} of {}", schedule.name, schedule.project_id))),
+        ("id", print::text(schedule.id)),
+        ("cron", print::text(format!("{} ({})", schedule.cron, schedule.time_zone))),
+        ("in words", print::text(&schedule.description)),
         ("next", next(schedule)),
-        ("makes", Cell::new(&schedule.kind)),
-        ("payload", Cell::new(serde_json::to_string(&schedule.payload).unwrap_or_default())),
+        ("makes", print::text(&schedule.kind)),
+        ("payload", print::text(serde_json::to_string(&schedule.payload).unwrap_or_default())),
     ];
-    rows.extend(schedule.priority.map(|priority| ("priority", Cell::new(priority))));
-    rows.extend(schedule.source_session_id.iter().map(|session| ("session", Cell::new(session))));
-    rows.push(("catches up", Cell::new(catch_up.as_str().unwrap_or_default())));
-    rows.push(("single flight", Cell::new(if schedule.single_flight { "yes" } else { "no" })));
-    rows.extend(schedule.last_at.map(|at: Time| ("last", Cell::new(seconds(at)))));
-    rows.extend(schedule.last_job_id.map(|id| ("last job", Cell::new(id))));
-    rows.push(("jobs made", Cell::new(schedule.jobs_made)));
+    rows.extend(schedule.priority.map(|priority| ("priority", print::text(priority))));
+    rows.extend(schedule.source_session_id.iter().map(|session| ("session", print::text(session))));
+    rows.push(("catches up", print::text(catch_up.as_str().unwrap_or_default())));
+    rows.push(("single flight", print::text(if schedule.single_flight { "yes" } else { "no" })));
+    rows.extend(schedule.last_at.map(|at: Time| ("last", print::text(seconds(at)))));
+    rows.extend(schedule.last_job_id.map(|id| ("last job", print::text(id))));
+    rows.push(("jobs made", print::text(schedule.jobs_made)));
     print::pairs(rows)
 }

@@ -81,6 +81,8 @@ pub struct Note {
     pub reason: Option<String>,
     /// How long it could have been handed out before it was.
     pub waited: Option<Span>,
+    /// From its first start to its end.
+    pub ran: Option<Span>,
     pub background: bool,
 }
 

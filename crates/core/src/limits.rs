@@ -25,8 +25,9 @@ pub const REASON_CHARS: usize = 200;
 pub const NOTE_CHARS: usize = 200;
 /// Largest question of a job, and answer to it, as canonical JSON text.
 pub const QUESTION_BYTES: usize = 16 * 1024;
-/// After how long it is worth asking again when a queue is full.
+/// After how long it is worth asking again when a queue is full: at least, and at most.
 pub const FULL_RETRY: crate::time::Span = crate::time::Span::secs(1);
+pub const FULL_RETRY_MAX: crate::time::Span = crate::time::Span::secs(30);
 /// Jobs whose history is removed in one commit.
 pub const PRUNE_JOBS: usize = 50;
 /// Events that a job may have and still be pruned with others; one with more goes alone.

@@ -10,9 +10,13 @@ use baton_core::job::Failure;
 use baton_core::time::Span;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Longest delay of an echo.
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+
+/// Longest work of an echo.
+const WORK_MS_MAX: u64 = 10 * 60 * 1_000;
 
 pub(crate) fn register(all: &mut Registry) {
     // Jobs that were enqueued before there was more to say are still run.
@@ -66,6 +70,8 @@ pub struct Order {
     /// Until somebody answers.
     ask: Option<bool>,
     fail: Option<Fail>,
+    /// Working holds its worker.
+    work_ms: Option<u64>,
     progress: Option<bool>,
 }
 
@@ -93,6 +99,7 @@ impl JobDefinition for Echo {
                     "ask": { "type": ["boolean", "null"] },
                     "fail": { "enum": ["transient", "deterministic", null] },
                     "progress": { "type": ["boolean", "null"] },
+                    "work_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": WORK_MS_MAX },
                 },
             })),
             result_schema: Some(json!({ "type": "object", "required": ["message"] })),
@@ -116,6 +123,9 @@ impl JobDefinition for Echo {
         if order.progress == Some(true) {
             // If it cannot be said, the lease is lost and the job is stopped anyway.
             let _ = cx.progress(Some(50), Some("half way")).await;
+        }
+        if let Some(ms) = order.work_ms {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
         }
         match order.fail {
             Some(Fail::Transient) => return Err(Failure::transient("asked_to_fail", "the payload said so")),

@@ -16,6 +16,9 @@ impl Chronicler {
 
     fn count(&self, note: &Note) {
         let kind = || note.kind.to_string();
+        if let Some(ran) = note.ran {
+            metrics::histogram!("baton_job_run_seconds", "type" => kind()).record(ran.to_std().as_secs_f64());
+        }
         match note.what {
             "job.queued" => metrics::counter!("baton_jobs_enqueued_total", "type" => kind()).increment(1),
             "job.deduplicated" => metrics::counter!("baton_dedupe_hits_total", "type" => kind()).increment(1),

@@ -206,7 +206,7 @@ impl Pool {
         let running = handler.run(cx, payload);
         let task = self.running.spawn(async move {
             let outcome = running.await;
-            metrics::histogram!("baton_job_run_seconds", "type" => name).record(began.elapsed().as_secs_f64());
+            metrics::histogram!("baton_handler_seconds", "type" => name).record(began.elapsed().as_secs_f64());
             outcome
         });
         let times_out = timeout.and_then(|span| began.checked_add(span.to_std()));

@@ -54,6 +54,8 @@ pub struct Job {
     /// What a person is asked, while nobody has answered.
     pub question: Option<Value>,
     pub cancel_reason: Option<String>,
+    /// Why it is tried again, or was: `code: message`.
+    pub last_error: Option<String>,
     /// The failed job that this one repeats.
     pub requeued_from: Option<JobId>,
     /// The job that repeats this one.
@@ -184,6 +186,7 @@ impl Job {
             progress: aside.progress.map(|progress| Progress { percent: progress.percent, note: progress.note }),
             question: aside.question.filter(|_| waiting_for == Some(WaitingFor::Person)),
             cancel_reason: cancel_reason.or_else(|| requested.map(|request| request.reason)),
+            last_error: aside.last_failure.map(|last| format!("{}: {}", last.code, last.message)),
             requeued_from: cold.requeued_from,
             requeued_as: left.requeued_as,
             schedule_id: cold.schedule,

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::paint::dim;
 use crate::{input, print};
 use baton_wire::{BatchTaken, NewBatch, NewJob};
-use comfy_table::{Cell, Row};
+use comfy_table::Row;
 use std::io::Write as _;
 
 pub async fn run(args: BatchArgs) -> Result<(), Fault> {
@@ -34,7 +34,7 @@ pub async fn run(args: BatchArgs) -> Result<(), Fault> {
         return print::json(&taken);
     }
     let row =
-        |job: &baton_wire::Taken| Row::from(vec![Cell::new(job.job_id), state(job.state), Cell::new(&job.dedupe)]);
+        |job: &baton_wire::Taken| Row::from(vec![print::text(job.job_id), state(job.state), print::text(&job.dedupe)]);
     print::table(&["JOB", "STATE", "REQUEST"], taken.jobs.iter().map(row))?;
     writeln!(print::out(), "{}", dim(format_args!("{} of {} are new", taken.enqueued, taken.jobs.len())))?;
     Ok(())

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::paint::dim;
 use crate::print;
 use baton_wire::{EnqueuedJob, Job, JobList, LettersRequeued, Object, RequeueLetters, RequeuedLetter};
-use comfy_table::{Cell, Color, Row};
+use comfy_table::{Color, Row};
 use std::io::Write as _;
 
 /// Errors are shown in one line; the whole text is in `baton jobs get`.
@@ -38,12 +38,12 @@ pub async fn run(args: LettersArgs) -> Result<(), Fault> {
 fn row(job: &Job) -> Row {
     let error = job.error.as_deref().unwrap_or_default();
     Row::from(vec![
-        Cell::new(job.id),
-        Cell::new(&job.project_id),
-        Cell::new(&job.kind),
-        Cell::new(format!("{}/{}", job.attempts, job.max_attempts)),
-        Cell::new(job.completed_at.map(seconds).unwrap_or_default()),
-        Cell::new(baton_core::limits::cut(error, ERROR_CHARS)).fg(Color::Red),
+        print::text(job.id),
+        print::text(&job.project_id),
+        print::text(&job.kind),
+        print::text(format!("{}/{}", job.attempts, job.max_attempts)),
+        print::text(job.completed_at.map(seconds).unwrap_or_default()),
+        print::text(baton_core::limits::cut(error, ERROR_CHARS)).fg(Color::Red),
     ])
 }
 
@@ -81,10 +81,10 @@ pub async fn requeue(args: RequeueArgs) -> Result<(), Fault> {
     let row = |letter: &RequeuedLetter| {
         let taken = &letter.taken;
         Row::from(vec![
-            Cell::new(letter.requeued_from),
-            Cell::new(taken.job_id),
+            print::text(letter.requeued_from),
+            print::text(taken.job_id),
             state(taken.state),
-            Cell::new(&taken.dedupe),
+            print::text(&taken.dedupe),
         ])
     };
     print::table(&["DEAD LETTER", "JOB", "STATE", "REQUEST"], requeued.jobs.iter().map(row))

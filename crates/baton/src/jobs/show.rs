@@ -8,24 +8,24 @@ use comfy_table::{Cell, Color, Row};
 /// One line of a list of jobs.
 pub fn row(job: &Job) -> Row {
     Row::from(vec![
-        Cell::new(job.id),
-        Cell::new(&job.kind),
+        print::text(job.id),
+        print::text(&job.kind),
         waiting(job),
-        Cell::new(PriorityNumber::kept(job.priority_number)),
-        Cell::new(format!("{}/{}", job.attempts, job.max_attempts)),
-        Cell::new(seconds(job.created_at)),
-        Cell::new(job.completed_at.map(seconds).unwrap_or_default()),
+        print::text(PriorityNumber::kept(job.priority_number)),
+        print::text(format!("{}/{}", job.attempts, job.max_attempts)),
+        print::text(seconds(job.created_at)),
+        print::text(job.completed_at.map(seconds).unwrap_or_default()),
     ])
 }
 
 pub fn state(state: JobState) -> Cell {
-    Cell::new(state).fg(colour(state))
+    print::text(state).fg(colour(state))
 }
 
 /// The state, and what the job waits for if it does.
 fn waiting(job: &Job) -> Cell {
     match job.waiting_for {
-        Some(what) => Cell::new(format!("{} ({})", job.state, what.as_str())).fg(colour(job.state)),
+        Some(what) => print::text(format!("{} ({})", job.state, what.as_str())).fg(colour(job.state)),
         None => state(job.state),
     }
 }
@@ -59,33 +59,33 @@ pub fn show(job: &Job, json: bool) -> Result<(), Fault> {
     }
     let text = |object: &Object| serde_json::to_string(object).unwrap_or_default();
     let mut rows = vec![
-        ("job", Cell::new(job.id)),
-        ("type", Cell::new(format!("{} (version {})", job.kind, job.version))),
-        ("project", Cell::new(&job.project_id)),
-        ("lane", Cell::new(&job.lane)),
+        ("job", print::text(job.id)),
+        ("type", print::text(format!("{} (version {})", job.kind, job.version))),
+        ("project", print::text(&job.project_id)),
+        ("lane", print::text(&job.lane)),
         ("state", waiting(job)),
-        ("priority", Cell::new(PriorityNumber::kept(job.priority_number))),
-        ("attempts", Cell::new(format!("{} of {}", job.attempts, job.max_attempts))),
+        ("priority", print::text(PriorityNumber::kept(job.priority_number))),
+        ("attempts", print::text(format!("{} of {}", job.attempts, job.max_attempts))),
     ];
     if job.failures > 0 {
-        rows.push(("failures", Cell::new(format!("{} of {}", job.failures, job.max_failures))));
+        rows.push(("failures", print::text(format!("{} of {}", job.failures, job.max_failures))));
     }
-    rows.extend(job.source_session_id.iter().map(|session| ("session", Cell::new(session))));
-    rows.extend(job.dedupe_key.iter().map(|key| ("dedupe key", Cell::new(key))));
-    rows.extend(job.requeued_from.map(|id| ("repeats", Cell::new(id))));
-    rows.extend(job.requeued_as.map(|id| ("repeated as", Cell::new(id))));
-    rows.extend(job.schedule_id.map(|id| ("schedule", Cell::new(id))));
-    rows.push(("created", Cell::new(job.created_at)));
-    rows.extend(job.due_at.map(|time| ("due", Cell::new(time))));
-    rows.extend(job.started_at.map(|time| ("started", Cell::new(time))));
-    rows.extend(job.cancel_requested_at.map(|time| ("told to end", Cell::new(time))));
-    rows.extend(job.completed_at.map(|time| ("ended", Cell::new(time))));
-    rows.push(("payload", Cell::new(text(&job.payload))));
-    rows.extend(job.progress.as_ref().map(|given| ("progress", Cell::new(progress(given)))));
-    rows.extend(job.question.as_ref().map(|question| ("question", Cell::new(question).fg(Color::Yellow))));
-    rows.extend(job.result.as_ref().map(|result| ("result", Cell::new(text(result)))));
-    rows.extend(job.error.as_ref().map(|error| ("error", Cell::new(error).fg(Color::Red))));
-    rows.extend(job.cancel_reason.as_ref().map(|reason| ("canceled for", Cell::new(reason))));
+    rows.extend(job.source_session_id.iter().map(|session| ("session", print::text(session))));
+    rows.extend(job.dedupe_key.iter().map(|key| ("dedupe key", print::text(key))));
+    rows.extend(job.requeued_from.map(|id| ("repeats", print::text(id))));
+    rows.extend(job.requeued_as.map(|id| ("repeated as", print::text(id))));
+    rows.extend(job.schedule_id.map(|id| ("schedule", print::text(id))));
+    rows.push(("created", print::text(job.created_at)));
+    rows.extend(job.due_at.map(|time| ("due", print::text(time))));
+    rows.extend(job.started_at.map(|time| ("started", print::text(time))));
+    rows.extend(job.cancel_requested_at.map(|time| ("told to end", print::text(time))));
+    rows.extend(job.completed_at.map(|time| ("ended", print::text(time))));
+    rows.push(("payload", print::text(text(&job.payload))));
+    rows.extend(job.progress.as_ref().map(|given| ("progress", print::text(progress(given)))));
+    rows.extend(job.question.as_ref().map(|question| ("question", print::text(question).fg(Color::Yellow))));
+    rows.extend(job.result.as_ref().map(|result| ("result", print::text(text(result)))));
+    rows.extend(job.error.as_ref().map(|error| ("error", print::text(error).fg(Color::Red))));
+    rows.extend(job.cancel_reason.as_ref().map(|reason| ("canceled for", print::text(reason))));
     print::pairs(rows)
 }
 

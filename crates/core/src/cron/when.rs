@@ -1,7 +1,7 @@
 //! What a cron expression in a time zone means.
 
 use crate::time::Micros;
-use croner::parser::{CronParser, Seconds};
+use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ impl When {
         if self.cron.len() > CRON_CHARS {
             return Err(bad(format!("it is longer than {CRON_CHARS} characters")));
         }
-        let parser = CronParser::builder().seconds(Seconds::Optional).build();
+        let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let cron = parser.parse(&self.cron).map_err(|e| bad(e.to_string()))?;
         let unknown = || BadWhen::TimeZone(self.time_zone.chars().take(CRON_CHARS).collect());
         let zone = TimeZone::get(&self.time_zone).map_err(|_| unknown())?;
@@ -112,6 +112,7 @@ mod tests {
         assert!(matches!(when("* * *", "UTC").next_after(now), Err(BadWhen::Cron { .. })));
         assert!(matches!(when("61 * * * *", "UTC").next_after(now), Err(BadWhen::Cron { .. })));
         assert!(matches!(when(&"*".repeat(500), "UTC").next_after(now), Err(BadWhen::Cron { .. })));
+        assert!(matches!(when("0 0 0 1 1 * 2030", "UTC").next_after(now), Err(BadWhen::Cron { .. })));
         assert!(matches!(when("* * * * *", "Moon/Crater").next_after(now), Err(BadWhen::TimeZone(_))));
         assert!(matches!(when("0 0 30 2 *", "UTC").next_after(now), Err(BadWhen::Never(_) | BadWhen::Cron { .. })));
     }

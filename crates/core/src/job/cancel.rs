@@ -115,7 +115,9 @@ impl Command for Cancel {
             return Decision::Done(Cancelled::Requested, request(job, &reason, cx.now, rule.grace));
         }
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
-        match scene.cancel(&job.fenced(), &reason) {
+        let mut asked = job.fenced();
+        asked.aside_mut().cancel.get_or_insert_with(|| CancelRequest { at: cx.now, reason: reason.clone() });
+        match scene.cancel(&asked, &reason) {
             Ok(changes) => Decision::Done(Cancelled::Now, changes),
             Err(state::IllegalMove { from, .. }) => ended(from),
         }

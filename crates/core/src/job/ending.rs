@@ -39,7 +39,11 @@ impl Job {
             Ending::Error(failure) => Moment::Failed(failure),
             Ending::Cancelled(reason) => Moment::Canceled(reason),
         };
-        let mut changes = job.tells(kind, more).and(job.sinks(defs, payload, moment));
+        let mut told = job.tells(kind, more);
+        for note in &mut told.notes {
+            note.ran = job.started_at.map(|started| at.since(started));
+        }
+        let mut changes = told.and(job.sinks(defs, payload, moment));
         if job.has_deadline {
             changes = changes.timer(timer::Change::Clear { key: job.deadline_timer() });
         }

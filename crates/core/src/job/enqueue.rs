@@ -6,8 +6,9 @@ use crate::canon::Json;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::id::{DocId, JobId};
+use crate::limits;
 use crate::name::{OrgId, ProjectId, SessionId, TypeName};
-use crate::time::Micros;
+use crate::time::{Micros, Span};
 use crate::world::View;
 
 #[derive(Clone, Debug)]
@@ -117,14 +118,41 @@ pub enum EnqueueError {
     TooFarAhead { what: &'static str },
     #[error("the deadline is already over")]
     DeadlinePast,
+    #[error("the deadline is before the job may start")]
+    DeadlineBeforeStart,
     #[error("a message id has 1 to 255 characters")]
     BadMessageId,
     #[error("this message was enqueued before as {job}, which has ended and is no longer kept")]
     MessageForgotten { job: JobId },
-    #[error("{what} is full: {waiting} jobs wait, at most {limit} may")]
-    QueueFull { what: String, limit: u32, waiting: u32 },
+    #[error("{what} has no room: {waiting} jobs wait{}, at most {limit} may", beside(*own))]
+    QueueFull {
+        what: String,
+        limit: u32,
+        waiting: u32,
+        /// Jobs of the same request that would come before it.
+        own: u32,
+    },
     #[error("the queue is switched off")]
     Disabled,
+}
+
+fn beside(own: u32) -> String {
+    if own == 0 { String::new() } else { format!(" and {own} of this request would, too") }
+}
+
+impl EnqueueError {
+    /// After how long it is worth asking again, if it is: the longer the queue, the later.
+    pub fn retry_after(&self) -> Option<Span> {
+        match self {
+            // No waiting helps a request that is too large by itself.
+            Self::QueueFull { limit, own, .. } if own >= limit => None,
+            Self::QueueFull { waiting, .. } => {
+                let span = Span::millis(50 * i64::from(*waiting));
+                Some(span.clamp(limits::FULL_RETRY, limits::FULL_RETRY_MAX))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Refusal for EnqueueError {
@@ -133,7 +161,7 @@ impl Refusal for EnqueueError {
             Self::UnknownType { .. } => "unknown_job_type",
             Self::PayloadTooLarge { .. } => "payload_too_large",
             Self::InvalidPayload { .. } => "invalid_payload",
-            Self::TooFarAhead { .. } | Self::DeadlinePast => "invalid_time",
+            Self::TooFarAhead { .. } | Self::DeadlinePast | Self::DeadlineBeforeStart => "invalid_time",
             Self::BadMessageId => "invalid_message_id",
             Self::MessageForgotten { .. } => "duplicate_message",
             Self::QueueFull { .. } => "queue_full",
@@ -168,8 +196,6 @@ mod tests {
     use super::*;
     use crate::job::Status;
     use crate::job::bench_top::{BenchTop, NOW, enqueue};
-    use crate::limits;
-    use crate::time::Span;
     use serde_json::json;
 
     #[test]

@@ -76,7 +76,7 @@ pub struct Job {
     pub lane: lane::Place,
     /// When it could first have been handed out. Trying again does not change it.
     pub since: Micros,
-    /// Executions begun, crashes included; not those that were given back.
+    /// Executions begun, crashes included.
     pub attempts: u32,
     pub max_attempts: u32,
     /// Failures reported.
@@ -108,6 +108,9 @@ pub struct Aside {
     pub context: Context,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Why it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
     /// What a person is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Value>,
@@ -120,6 +123,12 @@ impl Aside {
     pub fn stored(aside: Option<&Self>) -> Option<String> {
         aside.filter(|a| **a != Self::default()).and_then(|a| serde_json::to_string(a).ok())
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastFailure {
+    pub code: String,
+    pub message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -396,6 +405,7 @@ impl Job {
             what,
             reason: reason.map(str::to_owned),
             waited: None,
+            ran: None,
             background: self.class() == schedule::Class::Background,
         }
     }

@@ -1,7 +1,7 @@
 //! What a worker says when its handler has ended: done, failed, parked or given back.
 
 use super::state::IllegalMove;
-use super::{Change, Ending, Failure, Fence, Finish, Job, Pause, Scene, Status, cancel};
+use super::{Change, Ending, Failure, Fence, Finish, Job, LastFailure, Pause, Scene, Status, cancel};
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
@@ -137,8 +137,8 @@ impl Settle {
             Outcome::Release => {
                 let mut next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
                 let told = next.tells("job.released", json!({ "reason": "given_back", "token": job.token }));
-                // Nobody's fault, so it costs no attempt: the next one takes its number.
-                next.attempts = next.attempts.saturating_sub(1);
+                // Nobody's fault, so it may be begun once more than it might have been.
+                next.max_attempts = next.max_attempts.saturating_add(1);
                 Ok(told.job(Change::Put(next)))
             }
             Outcome::Stopped => scene.cancel(job, cancel::SHUTDOWN_TIMEOUT),
@@ -175,7 +175,9 @@ fn failed(job: &Job, failure: &Failure, scene: Scene<'_>, rng: &mut Rng) -> Resu
     match retry::decide(&policy, spent, failure.class, rng) {
         Verdict::Retry { after } => {
             let due_at = scene.now.plus(after);
-            let next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(due_at) })?;
+            let mut next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(due_at) })?;
+            next.aside_mut().last_failure =
+                Some(LastFailure { code: failure.code.clone(), message: failure.message.clone() });
             let told = json!({
                 "class": failure.class.as_str(),
                 "delay_ms": after.0 / 1_000,
@@ -243,18 +245,16 @@ mod tests {
     fn a_job_that_is_given_back_keeps_its_budget_however_often_its_nodes_stop() {
         let mut top = BenchTop::new();
         top.enqueue();
-        for _ in 0..5 {
+        for attempt in 1..=5 {
             let job = top.claim();
-            assert_eq!(job.attempts, 1);
+            assert_eq!(job.attempts, attempt, "it was begun so often");
             top.settle(&job, Outcome::Release);
         }
-        for attempt in 1..=3 {
+        for failure in 1..=3 {
             let job = top.claim();
-            assert_eq!(job.attempts, attempt);
-            top.settle(&job, Outcome::Release);
-            let job = top.claim();
-            assert_eq!(job.attempts, attempt, "never more than it may have");
+            assert!(job.attempts <= job.max_attempts);
             top.settle(&job, Outcome::Failed(Failure::transient("flaky", "once more")));
+            assert_eq!(top.latest().failures, failure);
             top.now = top.now.plus(Span::secs(99));
         }
         assert_eq!(top.latest().status.state(), State::Failed);

@@ -113,12 +113,12 @@ statements! {
         ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
         worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
         started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
-        slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside \
+        slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
         FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \
         $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[], $16::smallint[], \
-        $17::text[], $18::int[], $19::text[]) \
+        $17::text[], $18::int[], $19::text[], $20::int[]) \
         AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, token, wakes, started_at, head_n, \
-        head_hash, head_at, slot, dedupe, failures, aside) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        head_hash, head_at, slot, dedupe, failures, aside, max_attempts) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE live.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
     delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
@@ -127,11 +127,11 @@ statements! {
         SELECT baton_must_be(count(*), cardinality($1), 'a removal of live jobs') FROM d";
     end_jobs = "WITH u AS (UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, \
         error_code = k.error_code, error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, \
-        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, failures = k.failures, aside = k.aside \
-        FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
-        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[], $14::int[], $15::text[]) \
+        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, failures = k.failures, aside = k.aside, \
+        max_attempts = k.max_attempts FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[], $14::int[], $15::text[], $16::int[]) \
         AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at, \
-        failures, aside) \
+        failures, aside, max_attempts) \
         CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE job.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an end of jobs') FROM u";

@@ -155,6 +155,7 @@ impl<'a> Batch<'a> {
                 col(&end, |(j, _)| j.head.at.0),
                 col(&end, |(j, _)| int(j.failures)),
                 col(&end, |(j, _)| Aside::stored(j.aside.as_deref())),
+                col(&end, |(j, _)| int(j.max_attempts)),
             ]
         });
         self.remembered(s, &born, &end);
@@ -182,6 +183,7 @@ impl<'a> Batch<'a> {
                 col(update, |j| j.dedupe.as_deref()),
                 col(update, |j| int(j.failures)),
                 col(update, |j| Aside::stored(j.aside.as_deref())),
+                col(update, |j| int(j.max_attempts)),
             ]
         });
     }

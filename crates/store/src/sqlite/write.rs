@@ -141,7 +141,7 @@ fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<us
         "UPDATE live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, state = ?4, pause = ?5, \
          due_at = ?6, worker = ?7, lease_until = ?8, \
          attempts = ?9, token = ?10, wakes = ?11, started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, \
-         slot = ?16, dedupe = ?17, failures = ?18, aside = ?19 WHERE org = ?1 AND id = ?2",
+         slot = ?16, dedupe = ?17, failures = ?18, aside = ?19, max_attempts = ?20 WHERE org = ?1 AND id = ?2",
     )?
     .execute(params![
         job.org.as_str(),
@@ -163,6 +163,7 @@ fn update_live(conn: &Connection, job: &Job, now: Micros) -> rusqlite::Result<us
         job.dedupe,
         job.failures,
         Aside::stored(job.aside.as_deref()),
+        job.max_attempts,
     ])
 }
 
@@ -186,7 +187,7 @@ fn end_job(conn: &Connection, job: &Job, ending: &Ending) -> rusqlite::Result<us
     let done = conn
         .prepare_cached(
             "UPDATE job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, attempts = ?8, \
-             token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, aside = ?15 \
+             token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, aside = ?15, max_attempts = ?16 \
              WHERE org = ?1 AND id = ?2",
         )?
         .execute(params![
@@ -205,6 +206,7 @@ fn end_job(conn: &Connection, job: &Job, ending: &Ending) -> rusqlite::Result<us
             job.head.at.0,
             job.failures,
             Aside::stored(job.aside.as_deref()),
+            job.max_attempts,
         ])?;
     write_queue::ended(conn, job, ending)?;
     Ok(done)

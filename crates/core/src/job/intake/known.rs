@@ -1,6 +1,6 @@
 //! What was asked for before: messages that are said again, and duplicates.
 
-use super::Intake;
+use super::{Intake, message_key};
 use crate::canon::Json;
 use crate::dedupe::{self, Mode};
 use crate::definition::Entry;
@@ -21,7 +21,7 @@ enum Holder<'a> {
 impl<'a> Intake<'a> {
     /// What the same message came to before.
     pub(super) fn said_before(&self, order: &Enqueue, now: Micros) -> Result<Option<Enqueued>, EnqueueError> {
-        let Some(message) = &order.message_id else { return Ok(None) };
+        let Some(message) = &message_key(order) else { return Ok(None) };
         if let Some(id) = self.messages.get(message)
             && let Some(made) = self.made.iter().find(|made| made.job.id == *id)
         {
@@ -42,9 +42,9 @@ impl<'a> Intake<'a> {
 
     /// From now on the order's message stands for this job.
     pub(super) fn remember(&mut self, order: &Enqueue, job: JobId) {
-        if let Some(message) = &order.message_id {
+        if let Some(message) = message_key(order) {
             self.messages.insert(message.clone(), job);
-            self.changes.messages.push((message.clone(), job));
+            self.changes.messages.push((message, job));
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
     }
     reads.dedupes.extend(entry.job_type.dedupe.key(&order.kind, &facts));
     // What is no message id is refused before anybody looks for it.
-    reads.messages.extend(order.message_id.clone().filter(|id| is_message_id(id)));
+    reads.messages.extend(message_key(order));
     reads.crowd = u32::from(in_crowd(order, entry));
     reads
 }
@@ -48,6 +48,12 @@ fn inside(order: &Enqueue, entry: &Entry) -> Value {
 
 fn facts<'a>(order: &'a Enqueue, inside: &'a Value) -> Facts<'a> {
     Facts { project: &order.project, session: order.source_session.as_ref(), payload: inside }
+}
+
+/// A message is known in its project: another one may use the same name for something else.
+fn message_key(order: &Enqueue) -> Option<String> {
+    let id = order.message_id.as_ref().filter(|id| is_message_id(id))?;
+    Some(format!("{}/{id}", order.project))
 }
 
 fn is_message_id(text: &str) -> bool {
@@ -178,6 +184,9 @@ impl<'a> Intake<'a> {
         if order.deadline.is_some_and(|at| at <= cx.now) {
             return Err(EnqueueError::DeadlinePast);
         }
+        if order.deadline.zip(order.not_before).is_some_and(|(deadline, start)| deadline <= start) {
+            return Err(EnqueueError::DeadlineBeforeStart);
+        }
         Ok(entry)
     }
 
@@ -195,16 +204,16 @@ impl<'a> Intake<'a> {
         }
         let own = self.waiting.get(&place.key).copied().unwrap_or(0);
         if place.kept {
-            let waiting = self.view.lane(&place.key).map_or(0, |row| row.outside) + own;
-            if let Some(limit) = depth.filter(|depth| waiting >= *depth) {
-                return Err(EnqueueError::QueueFull { what: format!("lane {}", place.key), limit, waiting });
+            let waiting = self.view.lane(&place.key).map_or(0, |row| row.outside);
+            if let Some(limit) = depth.filter(|depth| waiting.saturating_add(own) >= *depth) {
+                return Err(EnqueueError::QueueFull { what: format!("lane {}", place.key), limit, waiting, own });
             }
         }
         if in_crowd(order, entry) {
-            let waiting = self.view.crowd().saturating_add(self.crowd);
-            if waiting >= rules.max_global {
+            let (waiting, own) = (self.view.crowd(), self.crowd);
+            if waiting.saturating_add(own) >= rules.max_global {
                 let what = "the queue of all projects".to_owned();
-                return Err(EnqueueError::QueueFull { what, limit: rules.max_global, waiting });
+                return Err(EnqueueError::QueueFull { what, limit: rules.max_global, waiting, own });
             }
             self.crowd += 1;
         }

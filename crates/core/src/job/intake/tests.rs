@@ -120,7 +120,7 @@ fn a_project_and_the_whole_queue_have_room_for_so_many() {
     top.enqueue();
     top.enqueue();
     let full = top.refuse(&enqueue());
-    assert_eq!(full, EnqueueError::QueueFull { what: "lane project:p1".to_owned(), limit: 2, waiting: 2 });
+    assert_eq!(full, EnqueueError::QueueFull { what: "lane project:p1".to_owned(), limit: 2, waiting: 2, own: 0 });
     top.done(&other);
     assert_eq!(top.refuse(&other).code(), "queue_full", "all projects together");
     let own = Enqueue { origin: Origin::Engine, ..enqueue() };
