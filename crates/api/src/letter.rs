@@ -21,6 +21,7 @@ use baton_core::limits::BATCH_JOBS;
 use baton_core::{JobId, OrgId, View};
 use baton_store::DeadLetters;
 use baton_wire::{JobList, LettersRequeued, RequeueLetters, limit};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -46,14 +47,23 @@ fn name<T: FromStr<Err: Display>>(params: &Params, field: &str) -> Result<Option
 pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fault> {
     let asked: RequeueLetters = call.body.parse_or_default()?;
     let keyed = call.keyed("POST /api/v1/dead-letters/requeue", &asked)?;
-    if let Some(jobs) = asked.job_ids {
-        if asked.project_id.is_some() || asked.kind.is_some() || asked.limit.is_some() {
-            return Err(Fault::field("jobIds", "stands alone, without projectId, type or limit"));
+    if let Some(mut jobs) = asked.job_ids {
+        if asked.project_id.is_some() || asked.kind.is_some() || asked.limit.is_some() || asked.all {
+            return Err(Fault::field("jobIds", "stands alone, without projectId, type, limit or all"));
         }
+        // One that is named twice is meant once.
+        let mut seen = BTreeSet::new();
+        jobs.retain(|id| seen.insert(*id));
         if jobs.is_empty() {
             return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
         }
         return commit(&app, jobs, keyed).await;
+    }
+    if asked.project_id.is_none() && asked.kind.is_none() && !asked.all {
+        return Err(Fault::field(
+            "all",
+            "must be true to mean every project and type; or give jobIds, projectId or type",
+        ));
     }
     let limit = asked.limit.unwrap_or(BATCH_JOBS);
     if !(1..=BATCH_JOBS).contains(&limit) {

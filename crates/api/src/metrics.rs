@@ -64,6 +64,8 @@ fn describe() {
         ("baton_jobs_recovered_total", "Jobs taken back from workers that were gone, by outcome"),
         ("baton_jobs_pruned_total", "Ended jobs that were forgotten"),
         ("baton_handlers_ended_total", "Executions ended, by outcome"),
+        ("baton_hooks_failed_total", "Hooks that panicked or wrote rows that do not fit, by type"),
+        ("baton_jobs_pruned_total", "Ended jobs forgotten"),
         ("baton_leases_lost_total", "Leases lost while their job ran"),
         ("baton_outcomes_discarded_total", "Outcomes that came too late"),
         ("baton_timers_fired_total", "Timers fired"),
@@ -73,7 +75,8 @@ fn describe() {
     }
     for (name, what) in [
         (LATENCY, "Time from a request's head to its answer's, by route"),
-        ("baton_job_run_seconds", "Time that executions took, by type"),
+        ("baton_job_run_seconds", "Time from the first start of jobs to their end, by type"),
+        ("baton_handler_seconds", "Time that handlers ran, without waiting, by type"),
         (
             "baton_aged_background_wait_seconds",
             "How long aged background jobs had waited when they were handed out, by type",

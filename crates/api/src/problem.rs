@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn a_full_queue_says_how_full_and_when_to_come_again() {
         let fault = no(BatchError::Job { index: 7, source: full() });
-        let expected = Members { index: Some(7), limit: Some(100), waiting: Some(100), retry_after_ms: Some(1_000) };
+        let expected = Members { index: Some(7), limit: Some(100), waiting: Some(100), retry_after_ms: Some(5_000) };
         assert_eq!(fault.members, expected);
-        assert_eq!(fault.into_response().headers()[RETRY_AFTER], "1");
+        assert_eq!(fault.into_response().headers()[RETRY_AFTER], "5");
         assert!(!no(EnqueueError::Disabled).into_response().headers().contains_key(RETRY_AFTER));
     }
 

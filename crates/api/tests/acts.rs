@@ -272,6 +272,8 @@ async fn dead_letters_are_requeued_by_name_or_by_filter(server: &Server) {
         json!({ "limit": 1001 }),
         json!({ "jobIds": [dead[0]], "limit": 1 }),
         json!({ "all": 1 }),
+        json!({}),
+        json!({ "limit": 5 }),
     ] {
         server.post(&requeue, &wrong).await.refused(400, "invalid_request");
     }

@@ -139,8 +139,8 @@ async fn metrics_show_depth_requests_and_work(server: &Server) {
         "baton_http_request_seconds_count{route=\"/api/v1/jobs\"} ",
         "baton_jobs_enqueued_total{type=\"echo\"} ",
         "baton_job_attempts_total{type=\"echo\"} ",
-        "baton_job_run_seconds_count{type=\"echo\"} ",
-        "# HELP baton_job_run_seconds ",
+        "baton_handler_seconds_count{type=\"echo\"} ",
+        "# HELP baton_handler_seconds ",
     ] {
         assert!(reply.body.lines().any(|given| given.starts_with(line)), "{line} is not in\n{}", reply.body);
     }
@@ -152,6 +152,9 @@ async fn metrics_show_depth_requests_and_work(server: &Server) {
     assert!(reply.body.contains("{method=\"other\",route=\"none\",status=\"404\"}"), "{}", reply.body);
     assert!(!reply.body.contains("BREW"));
     server.post(&format!("/api/v1/jobs/{}/wake", job.id), &json!({})).await;
+    server.until(job.id, "job.completed").await;
+    let reply = server.get("/metrics").await;
+    assert!(reply.body.contains("baton_job_run_seconds_count{type=\"echo\"} "), "{}", reply.body);
     server.until(job.id, "job.completed").await;
     let reply = server.get("/metrics").await;
     assert!(!reply.body.contains("project=\"deep\""), "an idle project is no longer shown");

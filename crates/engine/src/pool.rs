@@ -17,7 +17,7 @@ use baton_core::time::Span;
 use baton_store::{Ask, CommitError, Leased, StoreError, Turn};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
@@ -203,9 +203,12 @@ impl Pool {
         let line = Line { store, fence: fence.clone(), held, cancelled };
         let cx = JobCx { job, at, line };
         let began = Instant::now();
-        let running = handler.run(cx, payload);
+        let (go, held) = oneshot::channel();
+        let runs = handler.clone();
         let task = self.running.spawn(async move {
-            let outcome = running.await;
+            // Not before it is among those that are held: whoever wants it to end looks there.
+            let _ = held.await;
+            let outcome = runs.run(cx, payload).await;
             metrics::histogram!("baton_handler_seconds", "type" => name).record(began.elapsed().as_secs_f64());
             outcome
         });
@@ -217,6 +220,7 @@ impl Pool {
             Run { handler, task, cancel, context, interrupted: false, times_out },
             at_stop,
         );
+        let _ = go.send(());
     }
 
     /// Handlers that have run long enough are settled without them.

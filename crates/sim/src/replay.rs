@@ -57,8 +57,7 @@ impl Life {
         let attempt = data["attempt"].as_u64().context("an event names the attempt")?;
         let begun = u64::from(kind == "job.started");
         ensure!(attempt == self.attempt + begun, "attempt {attempt} follows attempt {}", self.attempt);
-        // What is given back costs no attempt.
-        self.attempt = attempt - u64::from(kind == "job.released");
+        self.attempt = attempt;
         match kind {
             "job.started" | "job.resumed" => {
                 ensure!(self.state != State::Executing, "it is executed twice at once");

@@ -4,6 +4,7 @@
 //!
 //! Elsewhere: what the words mean (`baton-core`), routes and status codes (`baton-api`).
 
+mod absent;
 mod audit;
 mod event;
 pub mod header;

@@ -1,6 +1,7 @@
 //! What is asked about jobs.
 
 use crate::Object;
+use crate::absent::or_default;
 use crate::priority::PriorityNumber;
 use crate::time::Time;
 use baton_core::name::SessionId;
@@ -14,7 +15,7 @@ pub struct NewJob {
     #[serde(rename = "type")]
     pub kind: TypeName,
     pub project_id: ProjectId,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub payload: Object,
     /// The type's own, unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,6 +70,9 @@ pub struct RequeueLetters {
     /// At most so many, the newest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// Said where nothing else is: those of every project and type are meant.
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "or_default")]
+    pub all: bool,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Schedules on the wire.
 
 use crate::Object;
+use crate::absent::or_default;
 use crate::job::object;
 use crate::priority::PriorityNumber;
 use crate::time::Time;
@@ -9,7 +10,8 @@ use baton_core::cron::{self, CatchUp, Spec, When};
 use baton_core::id::DocId;
 use baton_core::name::{ScheduleName, SessionId};
 use baton_core::{JobId, ProjectId, TypeName};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// What a schedule should make, and when.
@@ -18,22 +20,35 @@ use serde_json::Value;
 pub struct NewSchedule {
     /// Five fields, or six with seconds first.
     pub cron: String,
-    #[serde(default = "utc")]
+    #[serde(default = "utc", deserialize_with = "zone")]
     pub time_zone: String,
     #[serde(rename = "type")]
     pub kind: TypeName,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub payload: Object,
     /// The type's own, unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityNumber>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_session_id: Option<SessionId>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "catch_up")]
     pub catch_up: CatchUp,
     /// No new job while the last one has not ended.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub single_flight: bool,
+}
+
+fn zone<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(utc))
+}
+
+fn catch_up<'de, D: Deserializer<'de>>(d: D) -> Result<CatchUp, D::Error> {
+    match Option::<String>::deserialize(d)?.as_deref() {
+        None | Some("one") => Ok(CatchUp::One),
+        Some("skip") => Ok(CatchUp::Skip),
+        Some("all") => Ok(CatchUp::All),
+        Some(_) => Err(D::Error::custom("must be skip, one or all")),
+    }
 }
 
 pub const DEFAULT_TIME_ZONE: &str = "UTC";

@@ -68,6 +68,7 @@ pub async fn requeue(args: RequeueArgs) -> Result<(), Fault> {
         project_id: args.project,
         kind: args.kind,
         limit: args.limit,
+        all: args.all,
     };
     let said: Said<LettersRequeued> = client.post("/api/v1/dead-letters/requeue", &which, &key).await?;
     let requeued = said.value;

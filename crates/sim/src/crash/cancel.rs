@@ -23,7 +23,7 @@ const PROJECT: &str = "cancel";
 /// its worker ends for the reason it was told.
 const RUNNING: [(&str, &str, &str, &[&str]); 3] = [
     ("marked", "mark", "hang", &["no longer wanted"]),
-    ("obeys", "interrupt", "obey", &["no longer wanted"]),
+    ("obeys", "patient", "obey", &["no longer wanted"]),
     ("stubborn", "interrupt", "hang", &[INTERRUPT_TIMEOUT, "no longer wanted"]),
 ];
 
@@ -50,7 +50,9 @@ impl Story for Cancels {
     fn registry() -> Registry {
         let mut registry = Registry::empty();
         let interrupt = Rule { strategy: Strategy::InterruptTurn, grace: Span::millis(60) };
+        let patient = Rule { grace: Span::secs(60), ..interrupt.clone() };
         registry.add(JobType { timeout: Timeout::Never, ..free("mark") }, act);
+        registry.add(JobType { timeout: Timeout::Never, cancel: patient, ..free("patient") }, act);
         registry.add(JobType { timeout: Timeout::Never, cancel: interrupt, ..free("interrupt") }, act);
         registry.add(kind("asks"), act);
         registry

@@ -78,7 +78,7 @@ fn an_ended_job_has_every_field_of_the_contract_and_baton_s_own() {
         "dueAt": null,
         "progress": null,
         "question": null,
-        "cancelReason": null,
+        "cancelReason": null, "lastError": null,
         "requeuedFrom": null,
         "requeuedAs": null,
         "scheduleId": null,
