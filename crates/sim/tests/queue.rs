@@ -381,9 +381,10 @@ async fn cancellation_that_marks_stops_the_handler_at_once(lab: Lab) -> Result<(
 
 async fn recovery_a_restart_runs_again_what_was_running(lab: Lab) -> Result<()> {
     let (probe, mut began) = Probe::new();
-    let (registry, gate) = gated(kind("work"), &probe);
+    // A gate for each life: what is left of the first must not go through the second's.
+    let (registry, _closed) = gated(kind("work"), &probe);
     let lab = knowing(lab, &registry, Rules::default());
-    let first_life = engine(&lab, registry.clone(), 2).await?;
+    let first_life = engine(&lab, registry, 2).await?;
     let mut jobs = Vec::new();
     for project in ["p1", "p2"] {
         jobs.push(enqueue(first_life.store(), order("work", project)).await?);
@@ -391,6 +392,7 @@ async fn recovery_a_restart_runs_again_what_was_running(lab: Lab) -> Result<()> 
     }
     first_life.store().close().await;
     drop(first_life);
+    let (registry, gate) = gated(kind("work"), &probe);
     let second_life = engine(&lab, registry, 2).await?;
     for _ in &jobs {
         began.recv().await.context("it begins again")?;
@@ -447,24 +449,25 @@ impl JobDefinition for Explain {
 
 async fn recovery_sinks_hold_one_row_however_often_a_job_is_replayed(lab: Lab) -> Result<()> {
     let (tell, mut began) = mpsc::unbounded_channel();
-    let gate = Arc::new(Notify::new());
-    let registry = || {
+    // A gate for each life: what is left of the first must not go through the second's.
+    let (closed, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let registry = |gate: &Arc<Notify>| {
         let mut registry = Registry::empty();
         registry.define(Explain { began: tell.clone(), gate: gate.clone() });
         registry
     };
-    let lab = knowing(lab, &registry(), Rules::default());
+    let lab = knowing(lab, &registry(&gate), Rules::default());
     let key = sink::Key { space: "transcript".to_owned(), key: "explain-1".to_owned() };
     let shown = async |store: &Store| -> Result<Value> {
         Ok(store.sink(&OrgId::default(), &key).await?.context("there is a row")?.value())
     };
-    let first = engine(&lab, registry(), 1).await?;
+    let first = engine(&lab, registry(&closed), 1).await?;
     let id = enqueue(first.store(), order("explain", "p1")).await?;
     ensure!(began.recv().await == Some(1));
     ensure!(shown(first.store()).await? == json!({ "attempt": 1, "status": "streaming" }));
     first.store().close().await;
     drop(first);
-    let second = engine(&lab, registry(), 1).await?;
+    let second = engine(&lab, registry(&gate), 1).await?;
     ensure!(began.recv().await == Some(2));
     ensure!(shown(second.store()).await? == json!({ "attempt": 2, "status": "streaming" }));
     gate.notify_one();
