@@ -55,7 +55,7 @@ fn describe() {
     for (name, what) in [
         (REQUESTS, "HTTP requests by method, route and status"),
         ("baton_jobs_enqueued_total", "Jobs taken in, by type"),
-        ("baton_dedupe_hits_total", "Requests that came to no new job because of their key, by type"),
+        ("baton_dedupe_hits_total", "Requests that came to no new job, because of their key or message, by type"),
         ("baton_job_attempts_total", "Executions begun, by type"),
         ("baton_job_retries_total", "Failures after which a job is tried again, by type"),
         ("baton_jobs_completed_total", "Jobs completed, by type"),
