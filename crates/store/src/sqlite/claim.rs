@@ -85,13 +85,27 @@ impl Look<'_> {
     }
 
     fn next_lane(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
-        let (org, lane) = after.map_or(("", ""), |(org, lane)| (org.as_str(), lane.as_str()));
+        if let Some((org, lane)) = after {
+            // Not as one comparison of pairs: SQLite would begin it at the pair itself and step over
+            // every job that waits in that lane.
+            let same_org = self
+                .conn
+                .prepare_cached(
+                    "SELECT org, lane FROM live INDEXED BY live_ready
+                     WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane > ?3 ORDER BY lane LIMIT 1",
+                )?
+                .query_row((class.number(), org.as_str(), lane.as_str()), lane_id)
+                .optional()?;
+            if same_org.is_some() {
+                return Ok(same_org);
+            }
+        }
         self.conn
             .prepare_cached(
                 "SELECT org, lane FROM live INDEXED BY live_ready
-                 WHERE phase = 1 AND class = ?1 AND (org, lane) > (?2, ?3) ORDER BY org, lane LIMIT 1",
+                 WHERE phase = 1 AND class = ?1 AND org > ?2 ORDER BY org, lane LIMIT 1",
             )?
-            .query_row((class.number(), org, lane), |row| Ok((rows::parsed(row, 0)?, rows::parsed(row, 1)?)))
+            .query_row((class.number(), after.map_or("", |(org, _)| org.as_str())), lane_id)
             .optional()
     }
 
@@ -159,4 +173,8 @@ impl Look<'_> {
         }
         Ok(())
     }
+}
+
+fn lane_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<LaneId> {
+    Ok((rows::parsed(row, 0)?, rows::parsed(row, 1)?))
 }

@@ -169,23 +169,32 @@ fn dead_letters(conn: &Connection, ask: &DeadLetters) -> rusqlite::Result<Page<J
 }
 
 fn prunable(conn: &Connection, after: Option<(OrgId, ProjectId)>, keep: u32) -> rusqlite::Result<Option<Prunable>> {
-    let mut at = after.map_or((String::new(), String::new()), |(o, p)| (o.to_string(), p.to_string()));
+    let mut at = after.map(|(org, project)| (org.to_string(), project.to_string()));
     loop {
-        let next = conn
-            .prepare_cached(
-                "SELECT org, project FROM job WHERE (org, project) > (?1, ?2) ORDER BY org, project LIMIT 1",
-            )?
-            .query_row((&at.0, &at.1), |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
-            .optional()?;
-        let Some((org, project)) = next else { return Ok(None) };
+        let Some((org, project)) = next_project(conn, at.as_ref())? else { return Ok(None) };
         let (jobs, more) = candidates(conn, &org, &project, keep)?;
         if !jobs.is_empty() {
             let named = |e: baton_core::name::BadName| rows::garbled(0, e);
             let (org, project) = (org.parse().map_err(named)?, project.parse().map_err(named)?);
             return Ok(Some(Prunable { org, project, jobs, more }));
         }
-        at = (org, project);
+        at = Some((org, project));
     }
+}
+
+/// Step by step, because a comparison of pairs would walk through all jobs of the project before.
+fn next_project(conn: &Connection, after: Option<&(String, String)>) -> rusqlite::Result<Option<(String, String)>> {
+    let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    if let Some((org, project)) = after {
+        let same_org = "SELECT org, project FROM job WHERE org = ?1 AND project > ?2 ORDER BY project LIMIT 1";
+        let found = conn.prepare_cached(same_org)?.query_row((org, project), pair).optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    let org = after.map_or("", |(org, _)| org);
+    let next_org = "SELECT org, project FROM job WHERE org > ?1 ORDER BY org, project LIMIT 1";
+    conn.prepare_cached(next_org)?.query_row([org], pair).optional()
 }
 
 /// The oldest ended jobs of a project beyond those that are kept; whether there are more. One that
