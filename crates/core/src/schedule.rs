@@ -6,8 +6,9 @@
 //! Inside a lane: lower priority numbers first, then the order of arrival. Across lanes: the
 //! interactive class before the background one, and in each class the lanes take turns, so that a
 //! busy lane delays another by one job and no more. A background job that has waited for
-//! [`Rules::aging`] goes first after at most [`Rules::burst`] interactive jobs in a row; that holds
-//! inside each lane and across lanes.
+//! [`Rules::aging`] goes first after at most [`Rules::burst`] interactive jobs in a row, whatever its
+//! number; that holds inside each lane and across lanes. Among background jobs alone the numbers
+//! decide.
 //!
 //! Invariants
 //! - Never more jobs than asked for, never more from a lane than it has slots.
@@ -97,7 +98,7 @@ pub struct Head<T> {
     pub item: T,
 }
 
-/// A lane with its next jobs, best first.
+/// A lane with its next jobs, best first; behind them may be one that has waited for longer.
 #[derive(Clone, Debug)]
 pub struct Lane<T> {
     pub id: LaneId,
@@ -126,9 +127,12 @@ impl<T> Lane<T> {
         queue.iter().position(|head| head.brings_slot || self.free != Some(0))
     }
 
-    fn aged(&self, now: Micros, rules: &Rules) -> bool {
-        let head = self.next(Class::Background).and_then(|at| self.background.get(at));
-        head.is_some_and(|head| now.since(head.since) > rules.aging)
+    /// The place of the background job that has waited for longest, if that is too long.
+    fn aged(&self, now: Micros, rules: &Rules) -> Option<usize> {
+        let can = |head: &Head<T>| head.brings_slot || self.free != Some(0);
+        let old = |head: &Head<T>| now.since(head.since) > rules.aging;
+        let aged = self.background.iter().enumerate().filter(|(_, head)| can(head) && old(head));
+        aged.min_by_key(|(_, head)| (head.since, head.place)).map(|(at, _)| at)
     }
 }
 
@@ -146,14 +150,17 @@ pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros
     let mut lanes: BTreeMap<LaneId, Lane<T>> = lanes.into_iter().map(|lane| (lane.id.clone(), lane)).collect();
     let mut picked = Vec::new();
     while picked.len() < slots {
-        let Some((id, class)) = turn(&lanes, turns, now, rules) else { break };
+        let Some((id, turn)) = turn(&lanes, turns, now, rules) else { break };
         let Some(lane) = lanes.get_mut(&id) else { break };
-        let aged = lane.aged(now, rules);
-        // The turn was given to the lane's interactive jobs, but it has had enough of them.
-        let due = class == Class::Interactive && aged && burst(lane, turns) >= rules.burst;
-        let from = if due { Class::Background } else { class };
-        turns.served(class, &id);
-        let Some(at) = lane.next(from) else { break };
+        turns.served(turn.class(), &id);
+        let aged = match turn {
+            Turn::Aged => lane.aged(now, rules),
+            // The turn was given to the lane's interactive jobs, but it has had enough of them.
+            Turn::Interactive if burst(lane, turns) >= rules.burst => lane.aged(now, rules),
+            Turn::Interactive | Turn::Background => None,
+        };
+        let from = if aged.is_some() { Class::Background } else { turn.class() };
+        let Some(at) = aged.or_else(|| lane.next(from)) else { break };
         let Some(head) = lane.queue(from).remove(at) else { break };
         if !head.brings_slot {
             lane.free = lane.free.map(|free| free.saturating_sub(1));
@@ -183,25 +190,43 @@ impl Turns {
         if self.interactive == before.interactive && !lanes.iter().any(|l| l.next(Class::Interactive).is_some()) {
             self.interactive = looked.interactive.or(self.interactive.take());
         }
-        if self.background == before.background && !lanes.iter().any(|lane| lane.aged(now, rules)) {
+        if self.background == before.background && !lanes.iter().any(|l| l.aged(now, rules).is_some()) {
             self.background = looked.background.or(self.background.take());
         }
     }
 }
 
+/// What a lane's turn is for.
+#[derive(Clone, Copy)]
+enum Turn {
+    Interactive,
+    Background,
+    /// Something has waited in it for too long.
+    Aged,
+}
+
+impl Turn {
+    const fn class(self) -> Class {
+        match self {
+            Self::Interactive => Class::Interactive,
+            Self::Background | Self::Aged => Class::Background,
+        }
+    }
+}
+
 /// Whose turn it is.
-fn turn<T>(lanes: &BTreeMap<LaneId, Lane<T>>, turns: &Turns, now: Micros, rules: &Rules) -> Option<(LaneId, Class)> {
+fn turn<T>(lanes: &BTreeMap<LaneId, Lane<T>>, turns: &Turns, now: Micros, rules: &Rules) -> Option<(LaneId, Turn)> {
     let interactive = after(lanes, turns.last(Class::Interactive), |lane| lane.next(Class::Interactive).is_some());
     let Some(interactive) = interactive else {
         let lane = after(lanes, turns.last(Class::Background), |lane| lane.next(Class::Background).is_some())?;
-        return Some((lane.clone(), Class::Background));
+        return Some((lane.clone(), Turn::Background));
     };
     if turns.burst >= rules.burst
-        && let Some(aged) = after(lanes, turns.last(Class::Background), |lane| lane.aged(now, rules))
+        && let Some(aged) = after(lanes, turns.last(Class::Background), |lane| lane.aged(now, rules).is_some())
     {
-        return Some((aged.clone(), Class::Background));
+        return Some((aged.clone(), Turn::Aged));
     }
-    Some((interactive.clone(), Class::Interactive))
+    Some((interactive.clone(), Turn::Interactive))
 }
 
 /// The first lane after `last` that will do, round the ring.
@@ -314,6 +339,17 @@ mod tests {
             let picked = pick(vec![busy], &mut Turns::default(), 9, NOW, &rules());
             assert_eq!(orders(&picked), expected);
         }
+    }
+
+    #[test]
+    fn an_aged_job_of_a_high_number_does_not_wait_behind_fresh_background_jobs() {
+        let mut busy = lane("a", None, &[(100, 1), (100, 2), (100, 3), (100, 4), (200, 5), (200, 6)]);
+        busy.background.push_back(head(300, 7, Span::secs(16)));
+        let picked = pick(vec![busy.clone()], &mut Turns::default(), 9, NOW, &rules());
+        assert_eq!(orders(&picked), [1, 2, 3, 7, 4, 5, 6]);
+        // Without interactive jobs there is nothing to be guarded from.
+        busy.interactive.clear();
+        assert_eq!(orders(&pick(vec![busy], &mut Turns::default(), 9, NOW, &rules())), [5, 6, 7]);
     }
 
     #[test]

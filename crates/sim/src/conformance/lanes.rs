@@ -179,6 +179,29 @@ pub async fn interactive_goes_first_until_background_has_waited_too_long(lab: La
     clean(&node.store).await
 }
 
+pub async fn an_aged_job_of_a_high_number_is_seen_behind_fresh_ones(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    let old = enqueue(&node, "one", "p1", 300).await?;
+    lab.advance(Span::secs(16));
+    for _ in 0..3 {
+        enqueue(&node, "one", "p1", BACKGROUND).await?;
+    }
+    for _ in 0..4 {
+        enqueue(&node, "one", "p1", INTERACTIVE).await?;
+    }
+    let (mut turns, mut held, mut order) = (Turns::default(), Vec::new(), Vec::new());
+    for _ in 0..8 {
+        held = go_on(&lab, &node, &held, 1, &mut turns).await?;
+        let job = &held.first().context("there is more")?.job;
+        ensure!((job.priority == 300) == (job.id == old.id));
+        order.push(job.priority);
+    }
+    let (i, b) = (INTERACTIVE, BACKGROUND);
+    ensure!(order == [i, i, i, 300, i, b, b, b], "{order:?}");
+    clean(&node.store).await
+}
+
 pub async fn a_paused_lane_gives_nothing_until_it_is_resumed(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let node = lab.node().await?;

@@ -232,6 +232,7 @@ cases! {
     lanes::a_job_that_goes_on_needs_no_free_slot: OneNode,
     lanes::a_flooding_project_delays_another_by_one_job_a_turn: OneNode,
     lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
+    lanes::an_aged_job_of_a_high_number_is_seen_behind_fresh_ones: OneNode,
     lanes::a_paused_lane_gives_nothing_until_it_is_resumed: OneNode,
     lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
     lanes::many_lanes_that_are_full_do_not_hide_one_that_is_not: OneNode,

@@ -10,23 +10,30 @@ use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::records::row_limit;
 use baton_core::World;
 use baton_core::canon::Json;
+use baton_core::job::BACKGROUND as BACKGROUND_NUMBER;
 use baton_core::lane;
 use baton_core::schedule::{Class, LaneId, Place};
 use futures_util::join;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-/// What lanes could give, once it is known which. `room` says how many jobs that need a slot.
+/// What lanes could give, once it is known which. `room` says how many jobs that need a slot. Behind
+/// the best jobs comes the one of a high number that has waited for longest.
 fn heads_sql(lanes: &str, room: &str) -> String {
+    let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
     format!(
         "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* FROM lanes w \
          LEFT JOIN LATERAL (SELECT max, running, waiting, outside, burst FROM lane x WHERE w.open AND x.org = w.org \
          AND x.key = w.lane OFFSET 0 FOR UPDATE SKIP LOCKED) k ON true \
-         LEFT JOIN LATERAL (SELECT l.*, p.payload FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
-         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE w.open AND v.class >= $2::int AND (k.running IS NOT NULL OR NOT w.has_row) \
+         LEFT JOIN LATERAL (SELECT l.*, p.payload FROM ( \
+         SELECT l.* FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
+         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= $2::int \
          AND l.phase = 1 AND l.class = v.class AND l.org = w.org AND l.lane = w.lane AND l.slot = v.slot \
          AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord \
          LIMIT CASE WHEN v.slot = 0 OR k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) l \
+         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 \
+         AND l.priority > {BACKGROUND_NUMBER} AND l.org = w.org AND l.lane = w.lane AND (l.type || '@' || l.version) = ANY ($1) \
+         ORDER BY l.since LIMIT CASE WHEN k.max IS NULL THEN 1 ELSE least(1, {room}) END FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true \
          ORDER BY w.looked"
     )

@@ -7,10 +7,11 @@ use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::phase;
 use crate::records::row_limit;
 use baton_core::canon::Json;
+use baton_core::job::{BACKGROUND, Job};
 use baton_core::lane::LaneKey;
 use baton_core::schedule::{Class, LaneId, Place};
 use baton_core::{Micros, OrgId, World, doc};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::BTreeSet;
 
 /// Scheduled rows that one claim makes ready.
@@ -23,6 +24,8 @@ struct Look<'a> {
     ask: &'a Ask,
     /// Those before this ask in its group may take the best.
     want: usize,
+    /// Interactive jobs were found: only beside them does it matter how long others have waited.
+    competing: bool,
     /// Lanes that commands of this group move jobs in: they may be free when it is decided.
     moving: &'a BTreeSet<LaneId>,
     found: Found,
@@ -43,8 +46,9 @@ pub(super) fn find(
         )?
         .execute((phase::READY, now.0, PROMOTE_MAX))?;
     let found = Found { promoted: promoted > 0, ..Found::default() };
-    let mut look = Look { conn, world, ask, want: *want, moving, found };
+    let mut look = Look { conn, world, ask, want: *want, competing: false, moving, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
+    look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
     let mut found = look.found;
     found.next_due = conn
@@ -130,6 +134,9 @@ impl Look<'_> {
             self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
+        if gives && room > 0 && (class == Class::Interactive || self.competing) {
+            self.longest(org, lane, &mut heads)?;
+        }
         if gives && !(known && class == Class::Background) {
             self.found.lanes.insert(id.clone(), heads);
         }
@@ -153,7 +160,6 @@ impl Look<'_> {
              AND l.lane = ?3 AND l.slot = ?4 ORDER BY l.priority, l.ord LIMIT ?5",
             rows::LIVE
         ))?;
-        let mut payload = self.conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
         let params = (class.number(), org.as_str(), lane.as_str(), slot, row_limit(SCAN_MAX.max(most)));
         let mut scan = ready.query(params)?;
         let before = heads.len();
@@ -164,17 +170,41 @@ impl Look<'_> {
             if !self.ask.kinds.contains(&job.kind) {
                 continue;
             }
-            let order = row.get(rows::LIVE_ORD)?;
-            let text: Option<String> =
-                payload.query_row((job.org.as_str(), job.id.0.as_bytes()), |row| row.get(0)).optional()?;
-            let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
-            let place = Place { priority: job.priority, order };
-            heads.push(Candidate { place, job, payload: Json::stored(text) });
+            heads.push(self.candidate(row, job)?);
         }
         Ok(())
     }
+
+    /// Of the jobs behind the class's best number, the one that has waited for longest.
+    fn longest(&self, org: &OrgId, lane: &LaneKey, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
+        let mut waiting = self.conn.prepare_cached(&format!(
+            "SELECT {} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.priority > {BACKGROUND}
+             AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
+            rows::LIVE
+        ))?;
+        let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX)))?;
+        while let Some(row) = scan.next()? {
+            let job = live_job(row)?;
+            if self.ask.kinds.contains(&job.kind) {
+                if heads.iter().all(|head| head.job.id != job.id) {
+                    heads.push(self.candidate(row, job)?);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(&self, row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
+        let mut payload = self.conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
+        let text: Option<String> =
+            payload.query_row((job.org.as_str(), job.id.0.as_bytes()), |row| row.get(0)).optional()?;
+        let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
+        let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
+        Ok(Candidate { place, job, payload: Json::stored(text) })
+    }
 }
 
-fn lane_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<LaneId> {
+fn lane_id(row: &Row<'_>) -> rusqlite::Result<LaneId> {
     Ok((rows::parsed(row, 0)?, rows::parsed(row, 1)?))
 }

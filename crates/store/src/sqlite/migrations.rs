@@ -4,10 +4,11 @@ use crate::error::OpenError;
 use crate::migrate::{Applied, Migration, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 2] = [
+const ALL: [Migration; 3] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
+    Migration { version: 3, name: "aging", oldest: 2, sql: include_str!("migrations/0003_aging.sql") },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes
@@ -64,9 +65,13 @@ mod tests {
         let mut conn = Connection::open_in_memory().unwrap();
         run(&mut conn).unwrap();
         run(&mut conn).unwrap();
-        let next = Migration { version: 3, name: "next", oldest: 3, sql: "CREATE TABLE later (x)" };
-        run_all(&mut conn, &[ALL[0], ALL[1], next]).unwrap();
-        assert!(matches!(run(&mut conn), Err(OpenError::TooNew { found: 3, oldest: 3, known: 2 })));
+        let known = ALL[ALL.len() - 1].version;
+        let newer = known + 1;
+        let next = Migration { version: newer, name: "next", oldest: newer, sql: "CREATE TABLE later (x)" };
+        run_all(&mut conn, &[&ALL[..], &[next]].concat()).unwrap();
+        let refused = run(&mut conn).unwrap_err();
+        let expected = (newer, newer, known);
+        assert!(matches!(refused, OpenError::TooNew { found, oldest, known } if (found, oldest, known) == expected));
     }
 
     #[test]
