@@ -38,6 +38,13 @@ impl Fault {
         Self { code: Code::internal(), detail, members: Members::default() }
     }
 
+    /// The same about a field that stands inside of something.
+    #[must_use]
+    pub fn inside(mut self, place: &str) -> Self {
+        self.detail.insert_str(0, place);
+        self
+    }
+
     /// Which one of a list is wrong.
     #[must_use]
     pub const fn at(mut self, index: usize) -> Self {
@@ -178,7 +185,7 @@ mod tests {
             (no(ConfirmError::TooLarge { bytes: 2, max: 1 }), 413),
             (no(PutError::NotFound { project: "p".parse().unwrap(), name: "n".parse().unwrap() }), 404),
             (no(PutError::When(BadWhen::Never(String::new()))), 422),
-            (no(PutError::UnknownType(name())), 422),
+            (no(PutError::UnknownType { name: name(), known: String::new() }), 422),
             (no(PutError::InvalidPayload(String::new())), 422),
             (no(PutError::PayloadTooLarge { bytes: 2, max: 1 }), 413),
             (CommitError::<Never>::KeyReused.into(), 422),

@@ -52,7 +52,7 @@ async fn ask(server: &Server, body: &Value) -> (u16, EnqueuedJob) {
 }
 
 async fn count(server: &Server, project: &str) -> usize {
-    server.get(&format!("/api/projects/{project}/orchestrator/jobs")).await.ok::<JobList>().jobs.len()
+    server.get(&format!("/api/v1/projects/{project}/jobs")).await.ok::<JobList>().jobs.len()
 }
 
 async fn a_duplicate_of_a_job_that_has_not_ended_is_that_job(server: &Server) {
@@ -62,7 +62,7 @@ async fn a_duplicate_of_a_job_that_has_not_ended_is_that_job(server: &Server) {
     server.until(first.job.id, "job.parked").await;
     let (status, again) = ask(server, &job("single", json!({ "key": "a", "n": 2 }))).await;
     assert_eq!((status, again.dedupe.as_str(), again.job.id), (200, "already_queued", first.job.id));
-    assert_eq!((again.job.state, &again.job.payload["n"]), (JobState::Running, &json!(1)), "as it stands");
+    assert_eq!((again.job.state, &again.job.payload["n"]), (JobState::AwaitingTool, &json!(1)), "as it stands");
     let (status, other) = ask(server, &job("single", json!({ "key": "b" }))).await;
     assert_eq!((status, other.job.id == first.job.id), (201, false));
     server.post(&format!("{JOBS}/{}/wake", first.job.id), &json!({})).await;
@@ -96,7 +96,8 @@ async fn the_same_message_is_the_same_job(server: &Server) {
     assert_eq!(ask(server, &elsewhere).await.0, 201, "another project has messages of its own");
     assert_eq!(ask(server, &with("mail-43")).await.0, 201);
     for bad in ["", "\u{0}", &"m".repeat(256)] {
-        server.post(JOBS, &with(bad)).await.refused(422, "invalid_message_id");
+        let detail = server.post(JOBS, &with(bad)).await.refused(422, "invalid_message_id");
+        assert!(detail.contains("NUL"), "{detail}");
     }
     assert_eq!(ask(server, &with(&"ü".repeat(255))).await.0, 201);
 }
@@ -150,7 +151,8 @@ async fn a_batch_with_one_bad_job_is_refused_whole_and_says_which(server: &Serve
     ];
     for (bad, status, code) in cases {
         let reply = server.post(BATCH, &json!({ "jobs": [good, good, bad, good] })).await;
-        reply.refused(status, code);
+        let detail = reply.refused(status, code);
+        assert!(detail.starts_with("jobs[2]"), "{detail}");
         assert_eq!(reply.parse::<Problem>().members.index, Some(2), "{reply:?}");
     }
     assert_eq!(count(server, "p").await, 0);

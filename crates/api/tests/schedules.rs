@@ -155,11 +155,13 @@ async fn a_schedule_that_cannot_be_used_is_refused(server: &Server) {
         (with("cron", json!("61 * * * *")), "61"),
         (with("cron", json!("")), "cron"),
         (with("timeZone", json!("Moon/Crater")), "Moon/Crater"),
+        (with("cron", json!("*/70 * * * *")), "*/70 cannot step by 70 among 60 minutes"),
     ] {
         let detail = server.put(&path("p", "s"), &body).await.refused(422, "invalid_schedule");
         assert!(detail.contains(part), "{detail}");
     }
-    server.put(&path("p", "s"), &with("type", json!("moon"))).await.refused(422, "unknown_job_type");
+    let detail = server.put(&path("p", "s"), &with("type", json!("moon"))).await.refused(422, "unknown_job_type");
+    assert!(detail.contains("known types: echo, noop"), "{detail}");
     let misfit = json!({ "cron": "@daily", "type": "echo", "payload": { "wait": 1 } });
     server.put(&path("p", "s"), &misfit).await.refused(422, "invalid_payload");
     let large = with("payload", json!({ "x": "y".repeat(300_000) }));

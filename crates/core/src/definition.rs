@@ -267,6 +267,11 @@ impl Definitions {
         self.entries.values().flat_map(BTreeMap::values).map(|entry| &entry.job_type)
     }
 
+    /// The names of all types, for whoever asked for another.
+    pub fn names(&self) -> String {
+        self.entries.keys().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether deciding over a job of this kind needs its payload.
     pub fn wants_payload(&self, kind: &Kind) -> bool {
         self.entry(kind).is_some_and(|entry| entry.hooks.is_some())

@@ -30,7 +30,9 @@ pub async fn batch(State(app): State<App>, request: Request) -> Result<Response,
     let call = Call::<{ limits::BATCH_BYTES }>::from_request(request, &app).await?;
     let new: NewBatch = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/jobs/batch", &new)?;
-    let orders = new.jobs.into_iter().enumerate().map(|(index, job)| order(&app, job).map_err(|fault| fault.at(index)));
+    let one =
+        |(index, job)| order(&app, job).map_err(|fault: Fault| fault.inside(&format!("jobs[{index}].")).at(index));
+    let orders = new.jobs.into_iter().enumerate().map(one);
     let command = Batch { org: app.org().clone(), jobs: orders.collect::<Result<_, Fault>>()? };
     let render = |outs: &Vec<Enqueued>| {
         let taken = BatchTaken::of(outs);

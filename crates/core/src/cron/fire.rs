@@ -286,6 +286,7 @@ mod tests {
         };
         for (put, code) in [
             (bad(&|s| s.when.cron = "nonsense".to_owned()), "invalid_schedule"),
+            (bad(&|s| s.when.cron = "*/70 * * * *".to_owned()), "invalid_schedule"),
             (bad(&|s| s.when.time_zone = "Mars".to_owned()), "invalid_schedule"),
             (bad(&|s| s.kind = "moon".parse().unwrap()), "unknown_job_type"),
             (bad(&|s| s.payload = json!("x".repeat(300_000))), "payload_too_large"),

@@ -7,6 +7,7 @@
 
 pub mod fire;
 pub mod put;
+mod step;
 pub mod when;
 
 use crate::canon::Json;

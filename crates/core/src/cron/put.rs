@@ -48,8 +48,8 @@ pub enum PutError {
     NotFound { project: ProjectId, name: ScheduleName },
     #[error(transparent)]
     When(#[from] BadWhen),
-    #[error("no job type is called {0}")]
-    UnknownType(TypeName),
+    #[error("no job type is called {name}; known types: {known}")]
+    UnknownType { name: TypeName, known: String },
     #[error("the payload does not fit its job type: {0}")]
     InvalidPayload(String),
     #[error("the payload has {bytes} bytes as canonical JSON; at most {max} are accepted")]
@@ -61,7 +61,7 @@ impl Refusal for PutError {
         match self {
             Self::NotFound { .. } => "schedule_not_found",
             Self::When(_) => "invalid_schedule",
-            Self::UnknownType(_) => "unknown_job_type",
+            Self::UnknownType { .. } => "unknown_job_type",
             Self::InvalidPayload(_) => "invalid_payload",
             Self::PayloadTooLarge { .. } => "payload_too_large",
         }
@@ -146,7 +146,9 @@ impl Put {
 }
 
 fn check(spec: &Spec, defs: &Definitions) -> Result<(), PutError> {
-    let entry = defs.newest(&spec.kind).ok_or_else(|| PutError::UnknownType(spec.kind.clone()))?;
+    spec.when.check()?;
+    let unknown = || PutError::UnknownType { name: spec.kind.clone(), known: defs.names() };
+    let entry = defs.newest(&spec.kind).ok_or_else(unknown)?;
     let bytes = Json::of(&spec.payload).len();
     if bytes > limits::PAYLOAD_BYTES {
         return Err(PutError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });

@@ -1,5 +1,6 @@
 //! What a cron expression in a time zone means.
 
+use super::step;
 use crate::time::Micros;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
@@ -42,6 +43,15 @@ impl When {
         let unknown = || BadWhen::TimeZone(self.time_zone.chars().take(CRON_CHARS).collect());
         let zone = TimeZone::get(&self.time_zone).map_err(|_| unknown())?;
         Ok(Parsed { cron, zone })
+    }
+
+    /// Whether it means what somebody can have meant. Asked of new ones only: one that was taken in
+    /// once goes on.
+    pub fn check(&self) -> Result<(), BadWhen> {
+        match step::too_long(&self.cron) {
+            Some(why) => Err(BadWhen::Cron { cron: self.cron.clone(), why }),
+            None => Ok(()),
+        }
     }
 
     /// The first moment after `at`.
@@ -104,6 +114,38 @@ mod tests {
         }
         moments.dedup();
         assert_eq!(moments.len(), 4, "in autumn, though 02:30 exists twice once");
+    }
+
+    #[test]
+    fn a_moment_that_clocks_pass_over_comes_when_they_have_and_one_that_they_repeat_comes_once() {
+        let moments = |cron: &str, after: &str, many: usize| {
+            let when = when(cron, "Europe/Berlin");
+            std::iter::successors(Some(at(after)), |last| when.next_after(*last).ok())
+                .skip(1)
+                .take(many)
+                .collect::<Vec<_>>()
+        };
+        // 02:00 becomes 03:00 at 01:00 UTC on 29 March 2026; 03:00 becomes 02:00 at 01:00 UTC on 25 October.
+        for (cron, after, expected) in [
+            ("30 2 * * *", "2026-03-28T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
+            ("30 2 * * *", "2026-10-24T12:00:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+            // Those that step or take every value of the minutes or hours follow what the clock shows.
+            ("30 * * * *", "2026-03-29T00:00:00Z", ["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"]),
+            ("30 */2 * * *", "2026-03-28T23:45:00Z", ["2026-03-29T02:30:00Z", "2026-03-29T04:30:00Z"]),
+            ("0,30 2 * * *", "2026-03-28T12:00:00Z", ["2026-03-30T00:00:00Z", "2026-03-30T00:30:00Z"]),
+            ("0,30 2 * * *", "2026-10-25T00:15:00Z", ["2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"]),
+            ("30 * * * *", "2026-10-25T00:00:00Z", ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]),
+        ] {
+            assert_eq!(moments(cron, after, 2), expected.map(at), "{cron} {after}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_leads_nowhere_is_refused_at_first() {
+        let far = when("*/70 * * * *", "UTC");
+        assert!(matches!(far.check(), Err(BadWhen::Cron { .. })));
+        assert!(far.next_after(at("2026-03-01T00:00:00Z")).is_ok(), "one that is there goes on");
+        assert_eq!(when("*/5 * * * *", "UTC").check(), Ok(()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Batch {
 pub enum BatchError {
     #[error("a batch has 1 to {max} jobs, not {jobs}", max = limits::BATCH_JOBS)]
     Size { jobs: usize },
-    #[error("job {index} of the batch: {source}; nothing of the batch was taken")]
+    #[error("jobs[{index}]: {source}; nothing of the batch was taken")]
     Job { index: usize, source: EnqueueError },
 }
 

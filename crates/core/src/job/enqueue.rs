@@ -120,7 +120,7 @@ pub enum EnqueueError {
     DeadlinePast,
     #[error("the deadline is before the job may start")]
     DeadlineBeforeStart,
-    #[error("a message id has 1 to 255 characters")]
+    #[error("a message id has 1 to 255 characters, and no NUL among them")]
     BadMessageId,
     #[error("this message was enqueued before as {job}, which has ended and is no longer kept")]
     MessageForgotten { job: JobId },

@@ -29,7 +29,7 @@ pub enum RequeueError {
     Before { job: JobId, into: JobId },
     #[error("job {job} is not made anew: {of} stands for the same already")]
     Duplicate { job: JobId, of: JobId },
-    #[error("job {job} cannot be requeued: {source}; nothing was")]
+    #[error("job {job} cannot be requeued: {source}; nothing was requeued")]
     Job { job: JobId, source: EnqueueError },
 }
 

@@ -164,9 +164,7 @@ impl<'a> Intake<'a> {
 
     fn check(&self, order: &Enqueue, cx: &Ctx<'_>) -> Result<&'a Entry, EnqueueError> {
         let Some(entry) = self.defs.newest(&order.kind) else {
-            let mut known = self.defs.job_types().map(|t| t.name.as_str()).collect::<Vec<_>>();
-            known.dedup();
-            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: known.join(", ") });
+            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names() });
         };
         let bytes = order.payload.len();
         if bytes > limits::PAYLOAD_BYTES {
