@@ -1,5 +1,6 @@
 //! What every handler has at hand.
 
+use crate::counters;
 use crate::limits;
 use crate::metrics::Recorder;
 use baton_core::OrgId;
@@ -27,10 +28,12 @@ struct Parts {
 
 impl App {
     pub fn new(engine: Engine, entropy: &dyn Entropy) -> Self {
+        let recorder = crate::metrics::install();
+        counters::begin(&engine.store().definitions());
         Self(Arc::new(Parts {
             engine,
             org: OrgId::default(),
-            recorder: crate::metrics::install(),
+            recorder,
             mark: (entropy.words().0 >> 32) as u32,
             requests: AtomicU64::new(0),
             stopping: watch::Sender::new(false),

@@ -17,6 +17,7 @@ mod audit;
 mod body;
 mod call;
 mod code;
+mod counters;
 mod cursor;
 mod docs;
 mod envelope;

@@ -5,6 +5,7 @@
 //! only ever set would go on showing projects that have long been idle.
 
 use crate::app::App;
+use crate::counters::{self, REQUESTS};
 use crate::limits;
 use crate::wait;
 use axum::extract::State;
@@ -24,7 +25,6 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Recorder(Option<PrometheusHandle>);
 
-const REQUESTS: &str = "baton_http_requests_total";
 const LATENCY: &str = "baton_http_request_seconds";
 const BUCKETS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
 
@@ -50,29 +50,9 @@ fn build() -> Recorder {
     }
 }
 
-/// What the engine counts is described here too: who scrapes wants all of it explained.
+/// What the engine measures is described here too: who scrapes wants all of it explained.
 fn describe() {
-    for (name, what) in [
-        (REQUESTS, "HTTP requests by method, route and status"),
-        ("baton_jobs_enqueued_total", "Jobs taken in, by type"),
-        ("baton_dedupe_hits_total", "Requests that came to no new job, because of their key or message, by type"),
-        ("baton_job_attempts_total", "Executions begun, by type"),
-        ("baton_job_retries_total", "Failures after which a job is tried again, by type"),
-        ("baton_jobs_completed_total", "Jobs completed, by type"),
-        ("baton_jobs_failed_total", "Jobs failed for good, by type and reason"),
-        ("baton_jobs_cancelled_total", "Jobs cancelled, by type"),
-        ("baton_jobs_recovered_total", "Jobs taken back from workers that were gone, by outcome"),
-        ("baton_jobs_pruned_total", "Ended jobs that were forgotten"),
-        ("baton_handlers_ended_total", "Executions ended, by outcome"),
-        ("baton_hooks_failed_total", "Hooks that panicked or wrote rows that do not fit, by type"),
-        ("baton_jobs_pruned_total", "Ended jobs forgotten"),
-        ("baton_leases_lost_total", "Leases lost while their job ran"),
-        ("baton_outcomes_discarded_total", "Outcomes that came too late"),
-        ("baton_timers_fired_total", "Timers fired"),
-        ("baton_seals_total", "Seals made"),
-    ] {
-        metrics::describe_counter!(name, what);
-    }
+    counters::describe();
     for (name, what) in [
         (LATENCY, "Time from a request's head to its answer's, by route"),
         ("baton_job_run_seconds", "Time from the first start of jobs to their end, by type"),

@@ -141,6 +141,12 @@ async fn metrics_show_depth_requests_and_work(server: &Server) {
         "baton_job_attempts_total{type=\"echo\"} ",
         "baton_handler_seconds_count{type=\"echo\"} ",
         "# HELP baton_handler_seconds ",
+        // What has not happened yet is zero, not absent.
+        "baton_jobs_cancelled_total{type=\"echo\"} 0",
+        "baton_dedupe_hits_total{type=\"noop\"} 0",
+        "baton_jobs_recovered_total{outcome=\"requeued\"} 0",
+        "baton_leases_lost_total 0",
+        "baton_outcomes_discarded_total 0",
     ] {
         assert!(reply.body.lines().any(|given| given.starts_with(line)), "{line} is not in\n{}", reply.body);
     }
