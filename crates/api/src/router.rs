@@ -8,6 +8,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use baton_wire::{Job, OrchestratorJob};
 
 pub fn router(app: App) -> Router {
     let batch = post(job::batch).layer(DefaultBodyLimit::max(limits::BATCH_BYTES));
@@ -15,14 +16,15 @@ pub fn router(app: App) -> Router {
     let routes = Router::new()
         .route("/api/v1/jobs", post(job::enqueue))
         .route("/api/v1/jobs/batch", batch)
-        .route("/api/v1/jobs/{jobId}", get(job::get))
+        .route("/api/v1/jobs/{jobId}", get(job::get::<Job>))
         .route("/api/v1/jobs/{jobId}/cancel", post(job::cancel))
         .route("/api/v1/jobs/{jobId}/wake", post(job::wake))
         .route("/api/v1/jobs/{jobId}/confirm", post(job::confirm))
         .route("/api/v1/jobs/{jobId}/requeue", post(job::requeue))
-        .route("/api/orchestrator/jobs/{jobId}", get(job::get))
+        .route("/api/v1/projects/{projectId}/jobs", get(job::list::<Job>))
+        .route("/api/orchestrator/jobs/{jobId}", get(job::get::<OrchestratorJob>))
         .route("/api/orchestrator/jobs/{jobId}/cancel", post(job::cancel_orchestrated))
-        .route("/api/projects/{projectId}/orchestrator/jobs", get(job::list))
+        .route("/api/projects/{projectId}/orchestrator/jobs", get(job::list::<OrchestratorJob>))
         .route("/api/v1/dead-letters", get(letter::list))
         .route("/api/v1/dead-letters/requeue", post(letter::requeue))
         .route("/api/v1/lanes", get(lane::list))

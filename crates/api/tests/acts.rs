@@ -74,12 +74,12 @@ async fn a_job_that_waits_is_cancelled_at_once(server: &Server) {
     let waiting = server.enqueue(echo("p", json!({}))).await;
     let reply = server.post(&cancel(waiting.id), &json!({ "reason": "not needed" })).await;
     let job: Job = reply.ok();
-    assert_eq!((job.id, job.state, job.phase.as_str()), (waiting.id, JobState::Canceled, "cancelled"));
+    assert_eq!((job.id, job.state), (waiting.id, JobState::Cancelled));
     assert_eq!((job.cancel_reason.as_deref(), job.error, job.started_at), (Some("not needed"), None, None));
     assert!(job.completed_at.is_some());
     assert_eq!(server.job(waiting.id).await, reply.parse(), "what was answered is what was committed");
     for state in ["canceled", "cancelled"] {
-        let list: JobList = server.get(&format!("/api/projects/p/orchestrator/jobs?state={state}")).await.ok();
+        let list: JobList = server.get(&format!("/api/v1/projects/p/jobs?state={state}")).await.ok();
         assert_eq!(list.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [waiting.id]);
     }
 }
@@ -87,8 +87,8 @@ async fn a_job_that_waits_is_cancelled_at_once(server: &Server) {
 async fn a_job_that_is_parked_is_cancelled_and_its_lane_is_free(server: &Server) {
     let held = holder(server, "p").await;
     let next = server.enqueue(echo("p", json!({ "message": 1 }))).await;
-    let job: Job = server.post(&format!("/api/orchestrator/jobs/{}/cancel", held.id), &json!({})).await.ok();
-    assert_eq!((job.state, job.cancel_reason.as_deref()), (JobState::Canceled, Some("user_requested")));
+    let job: Job = server.post(&cancel(held.id), &json!({})).await.ok();
+    assert_eq!((job.state, job.cancel_reason.as_deref()), (JobState::Cancelled, Some("user_requested")));
     server.until(next.id, "job.completed").await;
 }
 
@@ -129,9 +129,9 @@ async fn a_job_that_listens_is_interrupted_and_ends(server: &Server) {
     assert_eq!(running.running_context.turn_id.as_deref(), Some("turn-1"));
     assert_eq!(serde_json::to_value(&running.progress).unwrap(), json!({ "percent": 10, "note": "listening" }));
     let told: Job = server.post(&cancel(job.id), &json!({})).await.ok();
-    assert_eq!((told.state, told.cancel_requested_at.is_some()), (JobState::Running, true));
+    assert_eq!((told.state, told.cancel_requested_at.is_some()), (JobState::Executing, true));
     let ended = server.until(job.id, "job.cancelled").await;
-    assert_eq!((ended.state, ended.result, ended.error), (JobState::Canceled, None, None));
+    assert_eq!((ended.state, ended.result, ended.error), (JobState::Cancelled, None, None));
     assert_eq!(ended.cancel_reason.as_deref(), Some("user_requested"));
     assert_eq!(ended.cancel_requested_at, told.cancel_requested_at);
 }
@@ -141,7 +141,7 @@ async fn a_job_that_does_not_listen_is_ended_after_its_grace(server: &Server) {
     server.until(job.id, "job.progress").await;
     server.post(&cancel(job.id), &json!({})).await.ok::<Job>();
     let ended = server.until(job.id, "job.cancelled").await;
-    assert_eq!((ended.state, ended.error.as_deref()), (JobState::Canceled, Some("interrupt_timeout")));
+    assert_eq!((ended.state, ended.error.as_deref()), (JobState::Cancelled, Some("interrupt_timeout")));
     assert_eq!(ended.cancel_reason.as_deref(), Some("interrupt_timeout"));
 }
 
@@ -149,8 +149,7 @@ async fn a_job_asks_and_goes_on_with_the_answer(server: &Server) {
     let job = server.enqueue(echo("p", json!({ "ask": true, "message": "pay?" }))).await;
     let confirm = format!("{JOBS}/{}/confirm", job.id);
     let asking = server.until(job.id, "job.asked").await;
-    assert_eq!((asking.state, asking.waiting_for), (JobState::Queued, Some(WaitingFor::Person)));
-    assert_eq!(asking.phase, "awaiting_user_confirmation");
+    assert_eq!((asking.state, asking.waiting_for), (JobState::AwaitingUserConfirmation, Some(WaitingFor::Person)));
     assert!(asking.question.is_some());
     // Its lane is free meanwhile.
     let other = server.enqueue(echo("p", json!({}))).await;
@@ -173,7 +172,7 @@ async fn a_job_asks_and_goes_on_with_the_answer(server: &Server) {
 async fn what_may_go_better_next_time_is_tried_again(server: &Server) {
     let job = server.enqueue(echo("p", json!({ "fail": "transient" }))).await;
     let waiting = server.until(job.id, "job.retry_scheduled").await;
-    assert_eq!((waiting.state, waiting.waiting_for), (JobState::Queued, Some(WaitingFor::Retry)));
+    assert_eq!((waiting.state, waiting.waiting_for), (JobState::AwaitingTool, Some(WaitingFor::Retry)));
     assert_eq!((waiting.attempts, waiting.failures), (1, 1));
     assert!(waiting.due_at > waiting.started_at);
     let ended = server.until(job.id, "job.failed").await;
@@ -233,7 +232,7 @@ async fn dead_letters_are_listed_newest_first_and_filtered(server: &Server) {
     for bad in ["limit=0", "projectId=a/b", "type=UP", "state=failed", "limit=1&limit=1"] {
         server.get(&format!("{LETTERS}?{bad}")).await.refused(400, "invalid_request");
     }
-    let list: JobList = server.get("/api/projects/p/orchestrator/jobs?limit=1").await.ok();
+    let list: JobList = server.get("/api/v1/projects/p/jobs?limit=1").await.ok();
     let foreign = list.next_cursor.unwrap();
     server.get(&format!("{LETTERS}?cursor={foreign}")).await.refused(400, "invalid_cursor");
 }

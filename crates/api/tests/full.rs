@@ -63,7 +63,7 @@ async fn a_batch_that_does_not_fit_is_refused_whole(server: &Server) {
     let reply = server.post("/api/v1/jobs/batch", &json!({ "jobs": jobs })).await;
     let (_, members) = full(&reply);
     assert_eq!((members.index, members.limit), (Some(2), Some(2)));
-    let list: Value = server.get("/api/projects/p/orchestrator/jobs").await.ok();
+    let list: Value = server.get("/api/v1/projects/p/jobs").await.ok();
     assert_eq!(list["jobs"], json!([]));
 }
 
@@ -88,7 +88,7 @@ async fn a_queue_that_is_switched_off_takes_nothing_in_and_still_answers() {
         let batch = json!({ "jobs": [waiting("p")] });
         server.post("/api/v1/jobs/batch", &batch).await.refused(503, "queue_disabled");
         assert_eq!(server.get("/readyz").await.status, 200);
-        let list: Value = server.get("/api/projects/p/orchestrator/jobs").await.ok();
+        let list: Value = server.get("/api/v1/projects/p/jobs").await.ok();
         assert_eq!(list["jobs"], json!([]));
     })
     .await;

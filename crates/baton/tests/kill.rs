@@ -181,7 +181,7 @@ fn compare(address: SocketAddr, book: &Book) {
     for p in 0..PROJECTS {
         let mut cursor = String::new();
         loop {
-            let path = format!("/api/projects/{}/orchestrator/jobs?limit=200{cursor}", project(p));
+            let path = format!("/api/v1/projects/{}/jobs?limit=200{cursor}", project(p));
             let list: JobList = get(address, &path);
             for job in list.jobs {
                 assert!(jobs.insert(job.id.to_string(), job).is_none(), "a job is listed twice");

@@ -1,4 +1,4 @@
-//! Jobs on the wire: one shape on every route.
+//! Jobs on the wire: one shape on every route, the state in the words of that route.
 
 use crate::Object;
 use crate::priority::Priority;
@@ -14,11 +14,11 @@ use baton_core::{JobId, ProjectId, TypeName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A job as every route shows it. The fields down to `running_context` are the orchestrator's
-/// contract; those after it are Baton's own.
+/// A job as it is shown. The fields down to `running_context` are the orchestrator's contract;
+/// those after it are Baton's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Job {
+pub struct Job<S = JobState> {
     pub id: JobId,
     #[serde(rename = "type")]
     pub kind: TypeName,
@@ -26,7 +26,7 @@ pub struct Job {
     pub project_id: ProjectId,
     pub source_session_id: Option<SessionId>,
     pub priority: Priority,
-    pub state: JobState,
+    pub state: S,
     pub dedupe_key: Option<String>,
     pub payload: Object,
     pub result: Option<Object>,
@@ -45,8 +45,6 @@ pub struct Job {
     pub failures: u32,
     pub max_failures: u32,
     pub lane: String,
-    /// Where it stands in Baton's own words, such as `awaiting_tool`.
-    pub phase: String,
     pub waiting_for: Option<WaitingFor>,
     /// It can be handed out from then on.
     pub due_at: Option<Time>,
@@ -113,9 +111,9 @@ pub struct Progress {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct JobList {
+pub struct JobList<J = Job> {
     /// Newest first.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<J>,
     /// Where older ones go on; null at the end.
     pub next_cursor: Option<String>,
 }
@@ -149,6 +147,12 @@ impl Job {
     }
 
     pub fn with(job: &job::Job, cold: &Cold, left: Left<'_>) -> Self {
+        Self::shown(job, cold, left, job.status.state().into())
+    }
+}
+
+impl<S> Job<S> {
+    pub(crate) fn shown(job: &job::Job, cold: &Cold, left: Left<'_>, state: S) -> Self {
         let ended = match job.status {
             Status::Ended { at, .. } => Some(Time(at)),
             _ => None,
@@ -164,7 +168,7 @@ impl Job {
             project_id: job.project.clone(),
             source_session_id: cold.source_session.clone(),
             priority: Priority::of(job.priority),
-            state: job.status.face().into(),
+            state,
             dedupe_key: cold.dedupe_key.clone(),
             payload: object(&cold.payload),
             result: left.result.map(object),
@@ -180,7 +184,6 @@ impl Job {
             failures: job.failures,
             max_failures: job.max_failures,
             lane: job.lane.key.as_str().to_owned(),
-            phase: job.status.state().as_str().to_owned(),
             waiting_for,
             due_at: job.status.due_at().map(Time),
             progress: aside.progress.map(|progress| Progress { percent: progress.percent, note: progress.note }),

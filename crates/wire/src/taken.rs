@@ -32,7 +32,7 @@ pub struct Taken {
 
 impl From<&Enqueued> for Taken {
     fn from(out: &Enqueued) -> Self {
-        Self { job_id: out.job.id, dedupe: out.how.as_str().to_owned(), state: out.job.status.face().into() }
+        Self { job_id: out.job.id, dedupe: out.how.as_str().to_owned(), state: out.job.status.state().into() }
     }
 }
 

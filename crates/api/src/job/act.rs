@@ -2,6 +2,7 @@
 
 use super::enqueue::status;
 use super::job_id;
+use super::shown::Shown;
 use crate::after::{After, Standing};
 use crate::app::App;
 use crate::call::Call;
@@ -20,34 +21,34 @@ use baton_core::job::enqueue::Enqueued;
 use baton_core::job::requeue::Requeue;
 use baton_core::job::wake::Wake;
 use baton_core::limits::REASON_CHARS;
-use baton_wire::{EnqueuedJob, Job};
+use baton_wire::{EnqueuedJob, Job, OrchestratorJob};
 
 type Id = Result<Path<String>, PathRejection>;
 
 pub async fn cancel(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
-    cancelled(&app, id, &call, "POST /api/v1/jobs/{jobId}/cancel").await
+    cancelled::<Job>(&app, id, &call, "POST /api/v1/jobs/{jobId}/cancel").await
 }
 
 /// The same in the words of the orchestrator's contract.
 pub async fn cancel_orchestrated(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
-    let done = cancelled(&app, id, &call, "POST /api/orchestrator/jobs/{jobId}/cancel").await;
+    let done = cancelled::<OrchestratorJob>(&app, id, &call, "POST /api/orchestrator/jobs/{jobId}/cancel").await;
     done.map_err(|fault| fault.renamed("invalid_transition", "job_conflict"))
 }
 
-async fn cancelled(app: &App, id: Id, call: &Call, scope: &'static str) -> Result<Response, Fault> {
+async fn cancelled<J: Shown>(app: &App, id: Id, call: &Call, scope: &'static str) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let asked: baton_wire::Cancel = call.body.parse_or_default()?;
     if asked.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS) {
         return Err(Fault::field("reason", format!("at most {REASON_CHARS} characters")));
     }
     let keyed = call.keyed(scope, &asked)?;
-    act(app, job, Cancel { org: app.org().clone(), job, reason: asked.reason }, keyed).await
+    act::<J, _>(app, job, Cancel { org: app.org().clone(), job, reason: asked.reason }, keyed).await
 }
 
 pub async fn wake(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let keyed = call.keyed_bare("POST /api/v1/jobs/{jobId}/wake")?;
-    act(&app, job, Wake { org: app.org().clone(), job }, keyed).await
+    act::<Job, _>(&app, job, Wake { org: app.org().clone(), job }, keyed).await
 }
 
 pub async fn confirm(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
@@ -55,15 +56,15 @@ pub async fn confirm(State(app): State<App>, id: Id, call: Call) -> Result<Respo
     let asked: baton_wire::Confirm = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/jobs/{jobId}/confirm", &asked)?;
     let answer = Json::of(&serde_json::to_value(&asked).map_err(Fault::internal)?);
-    act(&app, job, Confirm { org: app.org().clone(), job, answer }, keyed).await
+    act::<Job, _>(&app, job, Confirm { org: app.org().clone(), job, answer }, keyed).await
 }
 
 /// Commits, and answers with the job as it stands after that.
-async fn act<C: Command>(app: &App, job: JobId, command: C, keyed: Option<Keyed>) -> Result<Response, Fault>
+async fn act<J: Shown, C: Command>(app: &App, job: JobId, command: C, keyed: Option<Keyed>) -> Result<Response, Fault>
 where
     C::No: Told,
 {
-    let render = |out: &Standing| rendered(200, &Job::with(&out.job, &out.cold, out.ending.as_ref().into()));
+    let render = |out: &Standing| rendered(200, &J::with(&out.job, &out.cold, out.ending.as_ref().into()));
     idempotency::commit(app, After { command, job }, keyed, render).await
 }
 

@@ -175,7 +175,7 @@ impl Server {
     }
 
     pub async fn job(&self, id: impl std::fmt::Display) -> Job {
-        self.get(&format!("/api/orchestrator/jobs/{id}")).await.ok()
+        self.get(&format!("/api/v1/jobs/{id}")).await.ok()
     }
 
     /// Every event from the start until one that is wanted.

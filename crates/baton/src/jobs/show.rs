@@ -32,11 +32,11 @@ fn waiting(job: &Job) -> Cell {
 
 const fn colour(state: JobState) -> Color {
     match state {
-        JobState::Queued => Color::Yellow,
-        JobState::Running => Color::Cyan,
+        JobState::Received | JobState::Queued | JobState::AwaitingUserConfirmation => Color::Yellow,
+        JobState::Executing | JobState::AwaitingTool => Color::Cyan,
         JobState::Completed => Color::Green,
         JobState::Failed => Color::Red,
-        JobState::Canceled => Color::DarkGrey,
+        JobState::Cancelled => Color::DarkGrey,
     }
 }
 
@@ -85,7 +85,7 @@ pub fn show(job: &Job, json: bool) -> Result<(), Fault> {
     rows.extend(job.question.as_ref().map(|question| ("question", print::text(question).fg(Color::Yellow))));
     rows.extend(job.result.as_ref().map(|result| ("result", print::text(text(result)))));
     rows.extend(job.error.as_ref().map(|error| ("error", print::text(error).fg(Color::Red))));
-    rows.extend(job.cancel_reason.as_ref().map(|reason| ("canceled for", print::text(reason))));
+    rows.extend(job.cancel_reason.as_ref().map(|reason| ("cancelled for", print::text(reason))));
     print::pairs(rows)
 }
 

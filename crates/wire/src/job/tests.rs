@@ -1,4 +1,5 @@
 use super::*;
+use crate::orchestrator::OrchestratorJob;
 use baton_core::event::Head;
 use baton_core::job::{Aside, CancelRequest, Context, End, Kind, Lease};
 use baton_core::lane::{LaneKey, Place};
@@ -73,7 +74,6 @@ fn an_ended_job_has_every_field_of_the_contract_and_baton_s_own() {
         "failures": 1,
         "maxFailures": 4,
         "lane": "project:shop",
-        "phase": "completed",
         "waitingFor": null,
         "dueAt": null,
         "progress": null,
@@ -88,27 +88,32 @@ fn an_ended_job_has_every_field_of_the_contract_and_baton_s_own() {
 }
 
 #[test]
-fn the_state_shown_is_the_outer_face_of_the_one_kept() {
+fn a_state_is_told_in_the_words_of_its_route() {
     let lease = Lease { worker: "n".parse().unwrap(), until: AT };
     let tool = |pause| Status::AwaitingTool { pause, due_at: None };
-    for (status, state, phase, waiting_for) in [
-        (Status::Queued { due_at: AT }, JobState::Queued, "queued", None),
-        (Status::Executing { lease }, JobState::Running, "executing", None),
-        (tool(Pause::Tool), JobState::Running, "awaiting_tool", Some(WaitingFor::Tool)),
-        (tool(Pause::Retry), JobState::Queued, "awaiting_tool", Some(WaitingFor::Retry)),
-        (
-            Status::AwaitingUser { due_at: None },
-            JobState::Queued,
-            "awaiting_user_confirmation",
-            Some(WaitingFor::Person),
-        ),
-        (Status::AwaitingUser { due_at: Some(AT) }, JobState::Queued, "awaiting_user_confirmation", None),
-        (Status::Ended { how: End::Cancelled, at: AT }, JobState::Canceled, "cancelled", None),
+    let asking = |due_at| Status::AwaitingUser { due_at };
+    let person = Some(WaitingFor::Person);
+    for (status, state, outer, waiting_for) in [
+        (Status::Queued { due_at: AT }, "queued", "queued", None),
+        (Status::Executing { lease }, "executing", "running", None),
+        (tool(Pause::Tool), "awaiting_tool", "running", Some(WaitingFor::Tool)),
+        (tool(Pause::Retry), "awaiting_tool", "queued", Some(WaitingFor::Retry)),
+        (asking(None), "awaiting_user_confirmation", "queued", person),
+        (asking(Some(AT)), "awaiting_user_confirmation", "queued", None),
+        (Status::Ended { how: End::Cancelled, at: AT }, "cancelled", "canceled", None),
     ] {
         let due = status.due_at().map(Time);
-        let shown = Job::with(&job(status), &cold(), Left::default());
-        assert_eq!((shown.state, shown.phase.as_str(), shown.waiting_for), (state, phase, waiting_for));
+        let job = job(status);
+        let shown = Job::with(&job, &cold(), Left::default());
+        assert_eq!((shown.state.to_string().as_str(), shown.waiting_for), (state, waiting_for));
         assert_eq!(shown.due_at, due);
+        // The same but for the words, and with both of them.
+        let mut expected = serde_json::to_value(&shown).unwrap();
+        expected["state"] = json!(outer);
+        expected["phase"] = json!(state);
+        let orchestrated = OrchestratorJob::with(&job, &cold(), Left::default());
+        assert_eq!(serde_json::to_value(&orchestrated).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<OrchestratorJob>(expected).unwrap(), orchestrated);
     }
 }
 
@@ -160,7 +165,7 @@ fn a_request_to_cancel_shows_before_the_job_has_ended() {
     let cancel = Some(CancelRequest { at: AT, reason: "enough".to_owned() });
     told.aside = Some(Box::new(Aside { cancel, ..Aside::default() }));
     let shown = Job::with(&told, &cold(), Left::default());
-    assert_eq!((shown.state, shown.cancel_requested_at), (JobState::Running, Some(Time(AT))));
+    assert_eq!((shown.state, shown.cancel_requested_at), (JobState::Executing, Some(Time(AT))));
     assert_eq!(shown.cancel_reason.as_deref(), Some("enough"));
 }
 

@@ -1,0 +1,52 @@
+//! A project's jobs, newest first.
+
+use super::shown::{Shown, show};
+use super::wanted::States;
+use crate::app::App;
+use crate::cursor;
+use crate::limits;
+use crate::problem::Fault;
+use crate::query::Params;
+use crate::wait;
+use axum::Json as Answer;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use baton_core::{JobId, ProjectId};
+use baton_store::{JobRecord, ListJobs, Page};
+use baton_wire::{JobList, limit};
+
+pub async fn list<J: Shown>(
+    State(app): State<App>,
+    project: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Answer<JobList<J>>, Fault> {
+    params.allow(&["state", "limit", "cursor"])?;
+    let project = project.map(|Path(text)| text).unwrap_or_default();
+    let project = ProjectId::new(&project).map_err(|error| Fault::field("projectId", error))?;
+    let states = States::read::<J>(&params)?;
+    let (filter, exact) = states.filter();
+    let limit = params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?;
+    let ask = ListJobs {
+        org: app.org().clone(),
+        project,
+        filter,
+        before: cursor::JOBS.read_job(&params)?,
+        // Some of what is found will be left out again.
+        limit: if exact { limit } else { limit::JOBS },
+        bytes: limits::PAGE_BYTES,
+    };
+    let mut page = wait::read(app.store().jobs(ask)).await?;
+    page.items.retain(|record| states.matches(&record.job.status));
+    let page = cut(page, limit);
+    let jobs = page.items.iter().map(show).collect();
+    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::JOBS.job(id)) }))
+}
+
+/// What is beyond the limit belongs to the next page.
+fn cut(mut page: Page<JobRecord, JobId>, limit: usize) -> Page<JobRecord, JobId> {
+    if page.items.len() > limit {
+        page.items.truncate(limit);
+        page.next = page.items.last().map(|record| record.job.id);
+    }
+    page
+}
