@@ -5,6 +5,7 @@
 
 use crate::args::{ClientArgs, DEFAULT_SERVER};
 use crate::fault::Fault;
+use crate::patience::{RESTART, Tries};
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
 use baton_wire::{Problem, header, limit};
@@ -15,17 +16,16 @@ use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How often a request is sent before giving up.
-const TRIES: u32 = 4;
-/// The pause after the first try; it triples each time.
-const PAUSE: Duration = Duration::from_millis(100);
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longer than the longest wait that the server grants.
 const ANSWER: Duration = Duration::from_millis(limit::WAIT_MS + 30_000);
 
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     server: Url,
+    /// How long the server may be away.
+    patience: Duration,
 }
 
 /// Runs a command that talks to a server: one thread is plenty.
@@ -59,7 +59,12 @@ impl Client {
             .timeout(ANSWER)
             .build()
             .map_err(|error| Fault::new("start_failed", format!("no HTTP client: {error}")))?;
-        Ok(Self { http, server })
+        Ok(Self { http, server, patience: Duration::ZERO })
+    }
+
+    /// From here on the server may be restarted meanwhile.
+    pub const fn be_patient(&mut self) {
+        self.patience = RESTART;
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Fault> {
@@ -101,23 +106,19 @@ impl Client {
 
     /// Sends until there is an answer, a bounded number of times; the answer is not yet understood.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<Vec<u8>>, Fault> {
-        let mut pause = PAUSE;
-        let mut tries = 0;
+        let mut tries = Tries::new(self.patience);
         loop {
-            tries += 1;
             let fault = match self.once(request()).await {
                 Ok(Answer::Said { body, replayed }) => {
                     // Ours was the first if an earlier try got through without our hearing of it.
-                    return Ok(Said { value: body, replayed: replayed && tries == 1 });
+                    return Ok(Said { value: body, replayed: replayed && tries.is_first() });
                 }
                 Ok(Answer::Refused(fault)) => return Err(fault),
                 Ok(Answer::Busy(fault)) | Err(fault) => fault,
             };
-            if tries == TRIES {
+            if !tries.again().await? {
                 return Err(fault);
             }
-            tokio::time::sleep(pause).await;
-            pause *= 3;
         }
     }
 

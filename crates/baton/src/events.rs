@@ -3,9 +3,10 @@
 use crate::args::{EventsArgs, EventsCommand, TailArgs};
 use crate::client::Client;
 use crate::fault::Fault;
+use crate::listen::{Listener, Portion};
 use crate::paint::{bad, busy, dim, good};
 use crate::print;
-use baton_wire::{Event, EventList, TAIL, limit};
+use baton_wire::{Event, TAIL, limit};
 use std::io::Write as _;
 
 pub async fn run(args: EventsArgs) -> Result<(), Fault> {
@@ -18,25 +19,19 @@ async fn tail(args: TailArgs) -> Result<(), Fault> {
     let client = Client::new(&args.client)?;
     let follow = !args.no_follow;
     let from_start = args.from_start || (args.no_follow && args.after.is_none());
-    // None: before the first.
-    let mut after = args.after.or_else(|| (!from_start).then(|| TAIL.to_owned()));
-    let mut left = args.limit.unwrap_or(u64::MAX);
+    let after = args.after.or_else(|| (!from_start).then(|| TAIL.to_owned()));
+    let mut listener = Listener::new(&client, after);
+    let mut left = args.limit.unwrap_or(usize::MAX);
+    let wait_ms = if follow { limit::WAIT_MS } else { 0 };
     while left > 0 {
-        let page = left.min(limit::EVENTS as u64);
-        let mut query = vec![("limit", page.to_string())];
-        query.extend(after.clone().map(|after| ("after", after)));
-        if follow {
-            query.push(("wait_ms", limit::WAIT_MS.to_string()));
-        }
-        let list: EventList = client.get("/api/v1/events", &query).await?;
-        if list.events.is_empty() && !follow {
+        let events = listener.hear(Portion { events: left, wait_ms }).await?;
+        if events.is_empty() && !follow {
             break;
         }
-        for event in &list.events {
+        for event in &events {
             if args.client.json { print::json_line(event)? } else { line(event)? }
         }
-        left -= (list.events.len() as u64).min(left);
-        after = Some(list.next);
+        left -= events.len().min(left);
     }
     Ok(())
 }

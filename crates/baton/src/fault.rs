@@ -2,6 +2,7 @@
 //! shells as an exit code.
 
 use crate::config::Url;
+use crate::hint;
 use crate::paint;
 use baton_wire::Problem;
 use std::io::{self, Write as _};
@@ -15,7 +16,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line is not understood.
     Usage = 2,
-    /// Jobs that were watched have ended, but not all of them completed.
+    /// Jobs that were waited for have ended, but not all of them completed.
     NotCompleted = 3,
     /// What is stored is damaged or does not fit.
     Data = 65,
@@ -43,7 +44,7 @@ pub const CODES: [(&str, Exit, &str); 12] = [
     ("file_unusable", Exit::Failed, "A file cannot be used"),
     ("server_unreachable", Exit::Unavailable, "No Baton answers"),
     ("unexpected_answer", Exit::Unavailable, "The answer is not Baton's"),
-    ("job_not_completed", Exit::Failed, "The job did not complete"),
+    ("job_not_completed", Exit::NotCompleted, "The job did not complete"),
     ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
     ("history_violated", Exit::Data, "The history is not as it was written"),
 ];
@@ -95,7 +96,8 @@ impl Fault {
     }
 
     /// What a server answered.
-    pub fn answered(problem: Problem) -> Self {
+    pub fn answered(mut problem: Problem) -> Self {
+        problem.hint = hint::about(&problem.code).map(str::to_owned).or(problem.hint);
         let unavailable = matches!(problem.status, Some(408 | 429 | 503 | 504));
         let exit = if unavailable { Exit::Unavailable } else { Exit::Failed };
         Self::Told { exit, problem: Box::new(problem) }
@@ -114,12 +116,17 @@ impl Fault {
         self
     }
 
-    /// Which one of a list the server found wrong, counted from 0.
-    pub fn index(&self) -> Option<usize> {
-        match self {
-            Self::Told { problem, .. } => problem.members.index,
-            Self::NobodyReads => None,
+    /// The server counts the jobs of a list from 0, whoever wrote the file counts its lines.
+    #[must_use]
+    pub fn in_file(mut self, lines: &[usize]) -> Self {
+        if let Self::Told { problem, .. } = &mut self
+            && let Some(index) = problem.members.index
+            && let Some(line) = lines.get(index)
+        {
+            let detail = problem.detail.strip_prefix(&format!("jobs[{index}]")).unwrap_or(&problem.detail);
+            problem.detail = format!("line {line}: {}", detail.trim_start_matches(['.', ':', ' ']));
         }
+        self
     }
 
     /// Without the password, which drivers like to repeat.

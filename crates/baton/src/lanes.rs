@@ -3,6 +3,7 @@
 use crate::args::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
 use crate::client::{Client, Said, fresh_key, segment};
 use crate::fault::Fault;
+use crate::pages::{self, Ask};
 use crate::paint::dim;
 use crate::print;
 use baton_wire::{Lane, LaneList, Object};
@@ -16,8 +17,11 @@ pub async fn run(args: LanesArgs) -> Result<(), Fault> {
             let lane: Lane = Client::new(&args.client)?.get(&path(&args), &[]).await?;
             show(&lane, args.client.json)
         }
-        LanesCommand::Pause(args) => act(args, "pause").await,
-        LanesCommand::Resume(args) => act(args, "resume").await,
+        LanesCommand::Pause(args) => pause(args).await,
+        LanesCommand::Resume(args) => {
+            let lane = act(&args, "resume").await?;
+            show(&lane, args.client.json)
+        }
     }
 }
 
@@ -25,28 +29,35 @@ fn path(args: &LaneArgs) -> String {
     format!("/api/v1/lanes/{}", segment(args.lane.as_str()))
 }
 
-async fn act(args: LaneArgs, verb: &str) -> Result<(), Fault> {
-    let path = format!("{}/{verb}", path(&args));
+async fn act(args: &LaneArgs, verb: &str) -> Result<Lane, Fault> {
+    let path = format!("{}/{verb}", path(args));
     let said: Said<Lane> = Client::new(&args.client)?.post(&path, &Object::new(), &fresh_key()).await?;
-    show(&said.value, args.client.json)
+    Ok(said.value)
+}
+
+async fn pause(args: LaneArgs) -> Result<(), Fault> {
+    let lane = act(&args, "pause").await?;
+    // Any name can be paused for jobs to come; one without a kind is more likely a project's.
+    if lane.running + lane.waiting == 0 && !lane.lane.contains(':') {
+        let name = &lane.lane;
+        let note = format!("no job stands in the lane {name}; that of the project {name} is called project:{name}");
+        writeln!(print::err(), "{}", dim(note))?;
+    }
+    show(&lane, args.client.json)
 }
 
 async fn list(args: LaneListArgs) -> Result<(), Fault> {
-    let mut query = vec![("limit", args.limit.to_string())];
-    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
-    let list: LaneList = Client::new(&args.client)?.get("/api/v1/lanes", &query).await?;
+    let ask = Ask { path: "/api/v1/lanes", query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let list: LaneList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.lanes.is_empty() {
         writeln!(print::out(), "{}", dim("no lanes"))?;
-        return Ok(());
+    } else {
+        table(&list.lanes)?;
     }
-    table(&list.lanes)?;
-    if let Some(cursor) = list.next_cursor {
-        writeln!(print::out(), "{}", dim(format_args!("more: --cursor {cursor}")))?;
-    }
-    Ok(())
+    print::more("more", list.next_cursor.as_deref())
 }
 
 fn show(lane: &Lane, json: bool) -> Result<(), Fault> {

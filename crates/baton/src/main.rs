@@ -10,12 +10,16 @@ mod client;
 mod config;
 mod events;
 mod fault;
+mod hint;
 mod input;
 mod jobs;
 mod lanes;
+mod listen;
 mod log;
 mod moment;
+mod pages;
 mod paint;
+mod patience;
 mod print;
 mod schedules;
 mod server;
@@ -59,7 +63,9 @@ fn run(command: Command) -> Result<(), Fault> {
 fn usage(error: &clap::Error) -> ExitCode {
     let asked = !error.use_stderr();
     if !asked && std::env::args_os().any(|arg| arg == "--json") {
-        let fault = Fault::usage(error.render().to_string().trim_end());
+        let text = error.render().to_string();
+        let (said, _) = text.split_once("\n\nFor more information").unwrap_or((&text, ""));
+        let fault = Fault::usage(said.trim_start_matches("error: ").trim_end()).hint("--help has examples");
         fault.report(true);
         return fault.exit().into();
     }

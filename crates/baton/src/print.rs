@@ -1,6 +1,7 @@
 //! Standard output: tables for people, JSON for programs.
 
 use crate::fault::Fault;
+use crate::paint::dim;
 use comfy_table::{Cell, ContentArrangement, Row, Table, presets};
 use serde::Serialize;
 use std::fmt::Display;
@@ -63,6 +64,14 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(),
     let mut out = out();
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Where a list goes on that is not at its end.
+pub fn more(what: &str, cursor: Option<&str>) -> Result<(), Fault> {
+    if let Some(cursor) = cursor {
+        writeln!(out(), "{}", dim(format_args!("{what}: --cursor {cursor}")))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::args::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesComman
 use crate::client::{Client, Said, fresh_key};
 use crate::fault::Fault;
 use crate::jobs::seconds;
+use crate::pages::{self, Ask};
 use crate::paint::dim;
 use crate::{input, print};
 use baton_core::ProjectId;
@@ -60,16 +61,15 @@ async fn delete(args: ScheduleArgs) -> Result<(), Fault> {
 }
 
 async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
-    let mut query = vec![("limit", args.limit.to_string())];
-    query.extend(args.project.map(|project| ("projectId", project.to_string())));
-    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
-    let list: ScheduleList = Client::new(&args.client)?.get("/api/v1/schedules", &query).await?;
+    let query = args.project.into_iter().map(|project| ("projectId", project.to_string())).collect();
+    let ask = Ask { path: "/api/v1/schedules", query, limit: args.limit, cursor: args.cursor };
+    let list: ScheduleList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.schedules.is_empty() {
         writeln!(print::out(), "{}", dim("no schedules"))?;
-        return Ok(());
+        return print::more("more", list.next_cursor.as_deref());
     }
     let row = |schedule: &Schedule| {
         Row::from(vec![
@@ -85,10 +85,7 @@ async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
     };
     let header = ["PROJECT", "NAME", "CRON", "ZONE", "TYPE", "NEXT", "LAST", "JOBS"];
     print::table(&header, list.schedules.iter().map(row))?;
-    if let Some(cursor) = list.next_cursor {
-        writeln!(print::out(), "{}", dim(format_args!("more: --cursor {cursor}")))?;
-    }
-    Ok(())
+    print::more("more", list.next_cursor.as_deref())
 }
 
 fn next(schedule: &Schedule) -> Cell {

@@ -152,7 +152,7 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
     options.seal_key = Some(seal_key.clone());
     options.seal_memory = Some(settings.store.seal_memory());
     if let Some(slots) = settings.slots {
-        options.slots = slots;
+        options.slots = slots as usize;
     }
     let database = settings.store.database.as_ref();
     Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))

@@ -25,6 +25,8 @@ fn help_and_version_are_no_errors_and_a_wrong_word_is_one() {
     assert_eq!(wrong.code, Some(2));
     let problem: Value = serde_json::from_str(&wrong.err).unwrap();
     assert_eq!(problem["code"], "usage");
+    assert!(problem["detail"].as_str().unwrap().starts_with("invalid value 'nonsense'"), "{problem}");
+    assert_eq!(run(&["jobs", "list", "--project", "p", "--limit", "0"]).code, Some(2));
 }
 
 #[test]
@@ -99,14 +101,15 @@ fn a_payload_comes_from_a_file_or_standard_input() {
 }
 
 #[test]
-fn waiting_for_a_job_that_fails_exits_with_one() {
+fn waiting_for_a_job_that_does_not_complete_exits_with_three() {
     let (server, _dir) = started();
     let args = ["jobs", "enqueue", "echo", "--project", "p", "--wait", "--payload"];
     let failed = server.ask(&[&args[..], &[r#"{"fail":"deterministic"}"#]].concat());
-    assert!(failed.failed(1, "job_not_completed").contains("asked_to_fail"), "{failed:?}");
+    assert!(failed.failed(3, "job_not_completed").contains("ended as failed: asked_to_fail"), "{failed:?}");
     server.ask(&[&args[..], &[r#"{"delay_ms":"soon"}"#]].concat()).failed(1, "invalid_payload");
     let refused = server.ask(&["jobs", "enqueue", "moon", "--project", "p"]);
-    assert!(refused.failed(1, "unknown_job_type").contains("known types: echo, noop"));
+    let err = refused.failed(1, "unknown_job_type");
+    assert!(err.contains("known types: echo, noop") && err.contains("hint: "), "{err}");
     server.stop();
 }
 

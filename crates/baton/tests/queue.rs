@@ -49,11 +49,45 @@ fn a_file_of_jobs_is_taken_whole() {
     let table = piped(&line(3)).ok().out;
     assert!(table.starts_with("JOB ") && table.ends_with("1 of 1 are new\n"), "{table}");
     let wrong = piped(&format!("{}\n{{\"type\":\"moon\",\"projectId\":\"p\"}}", line(4)));
-    assert!(wrong.failed(1, "unknown_job_type").contains("line 2"), "{wrong:?}");
+    assert!(wrong.failed(1, "unknown_job_type").contains("error: line 2: no job type is called moon"), "{wrong:?}");
+    let deep = format!(
+        "{{\"type\":\"noop\",\"projectId\":\"p\",\"payload\":{{\"x\":{}1{}}}}}",
+        "[".repeat(70),
+        "]".repeat(70)
+    );
+    let wrong = piped(&format!("\n{}\n{deep}", line(4)));
+    assert!(wrong.failed(1, "invalid_request").contains("error: line 3: payload: "), "{wrong:?}");
+    let many = vec![line(4); 1001].join("\n");
+    assert!(piped(&many).failed(1, "batch_size").contains("hint: "));
     piped("nonsense").failed(2, "usage");
     piped("").failed(2, "usage");
     let list = server.ask(&["jobs", "list", "--project", "p", "--json"]).ok().json();
     assert_eq!(list["jobs"].as_array().unwrap().len(), 3);
+    server.stop();
+}
+
+#[test]
+fn a_list_is_read_on_until_there_is_as_much_as_was_asked_for() {
+    let (server, _dir) = started(&["--max-per-project", "1000"]);
+    let parked = echo(&server, "p", &json!({ "wait": true }));
+    until(&server, &parked, "job.parked");
+    let many = vec![json!({ "type": "noop", "projectId": "p" }).to_string(); 250].join("\n");
+    run_with(&["jobs", "batch", "-", "--server", &server.url()], &many, &[]).ok();
+    let list = |args: &[&str]| {
+        let list = server.ask(&[&["jobs", "list", "--project", "p", "--json"], args].concat()).ok().json();
+        (list["jobs"].as_array().unwrap().len(), list["nextCursor"].as_str().map(str::to_owned))
+    };
+    assert_eq!(list(&["--limit", "251"]), (251, None), "more than one page holds");
+    let (jobs, cursor) = list(&["--limit", "230"]);
+    assert_eq!(jobs, 230);
+    assert_eq!(list(&["--cursor", &cursor.unwrap()]), (21, None));
+    // A whole page of others stands before it.
+    assert_eq!(list(&["--state", "awaiting_tool", "--limit", "1"]).0, 1);
+    let table = server.ask(&["jobs", "list", "--project", "p", "--state", "awaiting_tool,executing"]).ok().out;
+    assert!(table.contains(&parked) && table.contains("awaiting_tool (tool)"), "{table}");
+    assert_eq!(list(&["--state", "running,canceled"]).0, 1);
+    let wrong = server.ask(&["jobs", "list", "--project", "p", "--state", "asleep"]);
+    assert!(wrong.failed(1, "invalid_request").contains("awaiting_user_confirmation"), "{wrong:?}");
     server.stop();
 }
 
@@ -97,6 +131,16 @@ fn a_queue_that_is_off_refuses_jobs() {
     let refused = server.ask(&["jobs", "enqueue", "echo", "--project", "p"]);
     assert!(refused.failed(69, "queue_disabled").contains("ORCHESTRATOR_QUEUE_ENABLED"), "{refused:?}");
     server.stop();
+    // What failed while it was on stays failed, and whole sentences say so.
+    let server = Server::serve(dir.path(), &[]);
+    let failed = echo(&server, "p", &json!({ "fail": "deterministic" }));
+    until(&server, &failed, "job.failed");
+    server.stop();
+    let server = Server::serve(dir.path(), &["--queue-enabled", "0"]);
+    let refused = server.ask(&["jobs", "requeue", &failed]);
+    let err = refused.failed(69, "queue_disabled");
+    assert!(err.contains("cannot be requeued: the queue is switched off; nothing was requeued"), "{err}");
+    server.stop();
 }
 
 #[test]
@@ -115,6 +159,11 @@ fn settings_of_the_queue_come_from_the_file_and_wrong_ones_are_named() {
     let wrong = serve("", &[("ORCHESTRATOR_QUEUE_MAX_GLOBAL", "many")]);
     assert!(wrong.failed(78, "config_invalid").contains("\"many\""), "{wrong:?}");
     serve("", &[("BATON_RETAINED_JOBS", "-1")]).failed(78, "config_invalid");
+    let wrong = serve("", &[("ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", "many")]);
+    let err = wrong.failed(78, "config_invalid");
+    assert!(err.contains("\"many\"") && err.contains("hint: it is set by --slots"), "{err}");
+    let wrong = serve("", &[("ORCHESTRATOR_QUEUE_ENABLED", "yes")]);
+    assert!(wrong.failed(78, "config_invalid").contains("true or false, or 1 or 0"), "{wrong:?}");
 
     std::fs::write(
         &file,
@@ -133,7 +182,8 @@ fn settings_of_the_queue_come_from_the_file_and_wrong_ones_are_named() {
     let server = start(&[]);
     assert_eq!(attempts(&server), 3);
     server.stop();
-    let server = start(&[("ORCHESTRATOR_QUEUE_MAX_ATTEMPTS", "5")]);
+    let empty = ("ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", "");
+    let server = start(&[("ORCHESTRATOR_QUEUE_MAX_ATTEMPTS", "5"), empty]);
     assert_eq!(attempts(&server), 5, "the environment wins over the file");
     server.stop();
 }
@@ -165,7 +215,8 @@ fn watching_follows_jobs_to_their_ends() {
     assert!(watched.out.contains("1 of 2 completed"), "{watched:?}");
     let json = server.ask(&["jobs", "watch", &bad, "--json"]);
     assert_eq!((json.code, &json.json()["state"]), (Some(3), &json!("failed")));
-    server.ask(&["jobs", "watch", "job_018bcfe568007001800000000000002a"]).failed(1, "job_not_found");
+    let gone = server.ask(&["jobs", "watch", "job_018bcfe568007001800000000000002a"]);
+    assert!(gone.failed(1, "job_not_found").contains("hint: "), "{gone:?}");
     assert_eq!(server.ask(&["jobs", "watch"]).code, Some(2));
     server.stop();
 }
@@ -196,13 +247,14 @@ fn a_job_is_cancelled_with_a_reason() {
     let (server, _dir) = started(&[]);
     let id = echo(&server, "p", &json!({ "wait": true }));
     let job = server.ask(&["jobs", "cancel", &id, "--reason", "wrong customer", "--json"]).ok().json();
-    assert_eq!((&job["state"], &job["cancelReason"]), (&json!("canceled"), &json!("wrong customer")));
+    assert_eq!((&job["state"], &job["cancelReason"]), (&json!("cancelled"), &json!("wrong customer")));
     let text = server.ask(&["jobs", "get", &id]).ok().out;
-    assert!(text.contains("canceled for") && text.contains("wrong customer"), "{text}");
+    assert!(text.contains("cancelled for") && text.contains("wrong customer"), "{text}");
     server.ask(&["jobs", "cancel", &id]).ok();
     let done = echo(&server, "p", &json!({}));
     until(&server, &done, "job.completed");
-    server.ask(&["jobs", "cancel", &done]).failed(1, "invalid_transition");
+    let late = server.ask(&["jobs", "cancel", &done]);
+    assert!(late.failed(1, "invalid_transition").contains("hint: see how the job stands"), "{late:?}");
     server.stop();
 }
 
@@ -212,7 +264,7 @@ fn a_question_is_shown_and_answered() {
     let id = echo(&server, "p", &json!({ "ask": true, "message": "pay?" }));
     until(&server, &id, "job.asked");
     let text = server.ask(&["jobs", "get", &id]).ok().out;
-    assert!(text.contains("queued (person)") && text.contains("question"), "{text}");
+    assert!(text.contains("awaiting_user_confirmation (person)") && text.contains("question"), "{text}");
     server.ask(&["jobs", "confirm", &id, "--no", "--note", "too much"]).ok();
     server.ask(&["jobs", "watch", &id]).ok();
     let job = server.ask(&["jobs", "get", &id, "--json"]).ok().json();
@@ -262,7 +314,11 @@ fn lanes_are_shown_paused_and_resumed() {
     let table = server.ask(&["lanes", "list"]).ok().out;
     assert!(table.starts_with("LANE ") && table.contains("project:demo") && table.contains("paused"), "{table}");
     assert_eq!(server.ask(&["lanes", "resume", "project:demo", "--json"]).ok().json()["paused"], false);
-    server.ask(&["lanes", "show", "some/where ü"]).failed(1, "lane_not_found");
+    let gone = server.ask(&["lanes", "show", "some/where ü"]);
+    assert!(gone.failed(1, "lane_not_found").contains("project:PROJECT"), "{gone:?}");
+    let typo = server.ask(&["lanes", "pause", "demo"]).ok();
+    assert!(typo.err.contains("project:demo"), "{typo:?}");
+    assert_eq!(server.ask(&["lanes", "pause", "project:later"]).ok().err, "");
     server.stop();
 }
 
@@ -285,6 +341,10 @@ fn schedules_are_set_listed_paused_and_deleted() {
     assert!(server.ask(&["schedules", "resume", "yearly", "--project", "demo"]).ok().out.contains("-01-01T04:30:00Z"));
     set(&["--cron", "never"]).failed(1, "invalid_schedule");
     server.ask(&["schedules", "delete", "yearly", "--project", "demo"]).ok();
-    server.ask(&["schedules", "delete", "yearly", "--project", "demo"]).failed(1, "schedule_not_found");
+    let gone = server.ask(&["schedules", "delete", "yearly", "--project", "demo"]);
+    assert!(gone.failed(1, "schedule_not_found").contains("hint: "), "{gone:?}");
+    let args = ["schedules", "set", "x", "--project", "demo", "--type", "moon", "--cron", "* * * * *"];
+    let unknown = server.ask(&args);
+    assert!(unknown.failed(1, "unknown_job_type").contains("known types: echo, noop"), "{unknown:?}");
     server.stop();
 }

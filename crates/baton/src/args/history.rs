@@ -21,7 +21,9 @@ Examples:
   baton events tail                          what happens from now on
   baton events tail --from-start             everything, then what happens
   baton events tail --no-follow --json       everything there is, one JSON object a line
-  baton events tail --after c1000000000000004d")]
+  baton events tail --after c1000000000000004d
+
+A server that is restarted meanwhile is waited for, up to 30 seconds; no event is missed.")]
 pub struct TailArgs {
     /// Start after this cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "from_start")]
@@ -37,7 +39,7 @@ pub struct TailArgs {
     pub no_follow: bool,
     /// Stop after so many events
     #[arg(long, value_name = "N")]
-    pub limit: Option<u64>,
+    pub limit: Option<usize>,
     #[command(flatten)]
     pub client: ClientArgs,
 }

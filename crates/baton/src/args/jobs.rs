@@ -1,6 +1,6 @@
 //! `baton jobs`.
 
-use super::{ClientArgs, PayloadArgs};
+use super::{ClientArgs, PayloadArgs, count};
 use crate::moment;
 use baton_core::name::SessionId;
 use baton_core::time::Span;
@@ -95,7 +95,7 @@ pub struct EnqueueArgs {
     /// The idempotency key; a random one if not given
     #[arg(long)]
     pub key: Option<String>,
-    /// Wait until it has ended; exit 1 unless it completed
+    /// Wait until it has ended; exit 3 unless it completed
     #[arg(long)]
     pub wait: bool,
     #[command(flatten)]
@@ -137,17 +137,19 @@ pub struct GetArgs {
 #[command(after_help = "\
 Examples:
   baton jobs list --project demo
-  baton jobs list --project demo --state queued,running
+  baton jobs list --project demo --state queued,executing
   baton jobs list --project demo --json | jq -r '.jobs[].id'")]
 pub struct ListArgs {
     #[arg(long, value_name = "PROJECT")]
     pub project: ProjectId,
-    /// Only these: queued, running, completed, failed, canceled
+    /// Only these: received, queued, executing, awaiting_tool, awaiting_user_confirmation, completed,
+    /// failed, cancelled; or running, for those that execute or wait for a tool
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<String>,
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT)]
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
     pub limit: usize,
-    /// Go on where the page before ended
+    /// Go on where the list before ended
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     #[command(flatten)]
@@ -161,7 +163,8 @@ Examples:
   baton jobs watch --project demo            all that have not ended, and what comes meanwhile
   baton jobs watch --project demo --json     a job as JSON, one a line, whenever it has changed
 
-Exits with 0 if all of them completed, and with 3 if one failed or was canceled.")]
+Exits with 0 if all of them completed, and with 3 if one failed or was cancelled. A server that is
+restarted meanwhile is waited for, up to 30 seconds.")]
 pub struct WatchArgs {
     #[arg(value_name = "JOB", required_unless_present = "project", conflicts_with = "project")]
     pub ids: Vec<JobId>,
@@ -237,9 +240,10 @@ pub struct LettersArgs {
     pub project: Option<ProjectId>,
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<TypeName>,
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT)]
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
     pub limit: usize,
-    /// Go on where the page before ended
+    /// Go on where the list before ended
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     #[command(flatten)]

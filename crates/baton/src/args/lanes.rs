@@ -1,6 +1,6 @@
 //! `baton lanes`.
 
-use super::ClientArgs;
+use super::{ClientArgs, count};
 use baton_core::lane::LaneKey;
 use baton_wire::limit;
 use clap::{Args, Subcommand};
@@ -48,9 +48,10 @@ Examples:
   baton lanes list
   baton lanes list --json | jq -r '.lanes[] | select(.waiting > 10).lane'")]
 pub struct LaneListArgs {
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT)]
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
     pub limit: usize,
-    /// Go on where the page before ended
+    /// Go on where the list before ended
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     #[command(flatten)]

@@ -33,7 +33,7 @@ Examples:
   baton schedules set hello --project demo --cron '*/5 * * * *' --type echo
   baton events tail --from-start
 
-Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 watched jobs did not complete,
+Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 jobs that were waited for did not complete,
 65 stored data is damaged, 69 server or database cannot be reached, 78 configuration")]
 pub struct Cli {
     #[command(subcommand)]
@@ -85,6 +85,12 @@ pub struct ClientArgs {
     /// Print JSON, for programs; errors too, to standard error
     #[arg(long)]
     pub json: bool,
+}
+
+/// How many, of which there is at least one.
+fn count(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
 }
 
 /// What a job works on.

@@ -1,6 +1,6 @@
 //! `baton schedules`.
 
-use super::{ClientArgs, PayloadArgs};
+use super::{ClientArgs, PayloadArgs, count};
 use baton_core::cron::CatchUp;
 use baton_core::name::{ScheduleName, SessionId};
 use baton_core::{ProjectId, TypeName};
@@ -121,9 +121,10 @@ pub struct ScheduleListArgs {
     /// Only those of this project
     #[arg(long, value_name = "PROJECT")]
     pub project: Option<ProjectId>,
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT)]
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
     pub limit: usize,
-    /// Go on where the page before ended
+    /// Go on where the list before ended
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     #[command(flatten)]

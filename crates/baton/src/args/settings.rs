@@ -1,7 +1,7 @@
 //! How a server is set up.
 
+use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Empty passes here and means "not given" later: many tools leave a variable out that way.
@@ -31,15 +31,15 @@ pub struct SettingsArgs {
     pub listen: Option<String>,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// How logs look [default: pretty]
+    /// How logs look: pretty or json [default: pretty]
     #[arg(long, env = "BATON_LOG_FORMAT", value_name = "FORMAT")]
-    pub log: Option<LogFormat>,
+    pub log: Option<String>,
     /// What is logged, such as info or baton_engine=debug [default: warn for up, info for serve]
     #[arg(long, env = "BATON_LOG", value_name = "FILTER")]
     pub log_filter: Option<String>,
     /// Jobs that run at once in this process, 1 to 1024 [default: 2]
     #[arg(long, env = "ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", value_name = "N")]
-    pub slots: Option<usize>,
+    pub slots: Option<String>,
     #[command(flatten)]
     pub queue: QueueArgs,
 }
@@ -48,7 +48,7 @@ pub struct SettingsArgs {
 /// the file says, and refused in the same words.
 #[derive(Args, Clone, Default)]
 pub struct QueueArgs {
-    /// Take jobs in and hand them out: true or false [default: true]
+    /// Take jobs in and hand them out: true or false, or 1 or 0 [default: true]
     #[arg(long, env = "ORCHESTRATOR_QUEUE_ENABLED", value_name = "BOOL", help_heading = "Queue")]
     pub queue_enabled: Option<String>,
     /// Jobs that may wait in one project's lane [default: 100]
@@ -74,7 +74,7 @@ pub struct QueueArgs {
     pub retained_jobs: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     Pretty,

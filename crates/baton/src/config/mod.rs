@@ -12,8 +12,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Jobs that one process may be told to run at once.
-const SLOTS_MAX: usize = 1_024;
 const SEAL_KEY: &str = "BATON_SEAL_KEY";
 
 /// The file. Every key is optional; one that is not here is a mistake.
@@ -25,7 +23,7 @@ struct File {
     database: Option<Url>,
     log: Option<LogFormat>,
     log_filter: Option<String>,
-    slots: Option<usize>,
+    slots: Option<u32>,
     seal_key_file: Option<PathBuf>,
     #[serde(default)]
     queue: queue::Section,
@@ -47,7 +45,8 @@ pub struct Settings {
     pub store: StoreSettings,
     pub log: LogFormat,
     pub log_filter: Option<String>,
-    pub slots: Option<usize>,
+    /// The engine's own, unless given.
+    pub slots: Option<u32>,
     pub rules: Rules,
 }
 
@@ -110,18 +109,24 @@ impl StoreSettings {
 pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
     let file = read(args.store.config.as_deref())?;
     let listen = given(args.listen.clone()).or(file.listen.clone()).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
-    let slots = queue::slots(args.slots, file.slots, &file.queue)?;
-    if slots.is_some_and(|slots| !(1..=SLOTS_MAX).contains(&slots)) {
-        return Err(invalid(format!("slots must be from 1 to {SLOTS_MAX}")));
-    }
     Ok(Settings {
         listen: loopback(&listen)?,
-        log: args.log.or(file.log).unwrap_or(LogFormat::Pretty),
+        log: log_format(args.log.clone(), file.log)?,
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
-        slots,
+        slots: queue::slots(args.slots.as_ref(), file.slots, &file.queue)?,
         rules: queue::rules(&args.queue, &file.queue)?,
         store: store_of(&args.store, file)?,
     })
+}
+
+fn log_format(text: Option<String>, file: Option<LogFormat>) -> Result<LogFormat, Fault> {
+    match given(text).as_deref() {
+        None => Ok(file.unwrap_or(LogFormat::Pretty)),
+        Some("pretty") => Ok(LogFormat::Pretty),
+        Some("json") => Ok(LogFormat::Json),
+        Some(other) => Err(invalid(format!("log must be pretty or json, not {other:?}"))
+            .hint("it is set by --log, by BATON_LOG_FORMAT, or as log in the file")),
+    }
 }
 
 pub fn store(args: &StoreArgs) -> Result<StoreSettings, Fault> {
@@ -276,8 +281,8 @@ mod tests {
         assert_eq!((read.slots, read.log, read.rules.max_global), (Some(3), LogFormat::Json, 7));
         let args = SettingsArgs {
             listen: Some("127.0.0.1:2".to_owned()),
-            slots: Some(4),
-            log: Some(LogFormat::Pretty),
+            slots: Some("4".to_owned()),
+            log: Some("pretty".to_owned()),
             store: StoreArgs { data_dir: Some("elsewhere".into()), ..store },
             ..SettingsArgs::default()
         };
@@ -293,9 +298,10 @@ mod tests {
         let fault = store(&database("mysql://x")).unwrap_err();
         assert_eq!((code(&fault), fault.exit()), ("database_url", Exit::Config));
         assert!(store(&database("")).unwrap().database.is_none(), "empty means not given");
+        let log = |text: &str| settings(&SettingsArgs { log: Some(text.to_owned()), ..SettingsArgs::default() });
+        assert_eq!(code(&log("loud").unwrap_err()), "config_invalid");
+        assert_eq!(log("").unwrap().log, LogFormat::Pretty, "empty means not given");
         let missing = StoreArgs { config: Some("/nowhere/baton.toml".into()), ..StoreArgs::default() };
         assert_eq!(code(&store(&missing).unwrap_err()), "config_invalid");
-        let slots = SettingsArgs { slots: Some(0), ..SettingsArgs::default() };
-        assert_eq!(code(&settings(&slots).unwrap_err()), "config_invalid");
     }
 }

@@ -12,6 +12,8 @@ use std::ops::RangeInclusive;
 /// A day and a week, in milliseconds.
 const DAY: u32 = 24 * 60 * 60 * 1_000;
 const WEEK: u32 = 7 * DAY;
+/// Jobs that one process may be told to run at once.
+const SLOTS_MAX: u32 = 1_024;
 
 /// `[queue]` in the file.
 #[derive(Default, Deserialize)]
@@ -19,7 +21,7 @@ const WEEK: u32 = 7 * DAY;
 pub struct Section {
     pub enabled: Option<bool>,
     /// The same as `slots`, which stands outside.
-    pub global_concurrency: Option<usize>,
+    pub global_concurrency: Option<u32>,
     pub max_per_project: Option<u32>,
     pub max_global: Option<u32>,
     pub max_attempts: Option<u32>,
@@ -29,33 +31,42 @@ pub struct Section {
     pub retained_jobs: Option<u32>,
 }
 
-/// A number with its three names, of which the flag's is derived: `max_global` is `--max-global`.
+/// A number with its names, of which the flag's is derived: `max_global` is `--max-global`.
 struct Setting {
     key: &'static str,
     variable: &'static str,
+    /// Where it stands in the file.
+    filed: &'static str,
     bounds: RangeInclusive<u32>,
 }
 
 impl Setting {
     fn read(&self, text: Option<&String>, file: Option<u32>, default: u32) -> Result<u32, Fault> {
+        Ok(self.asked(text, file)?.unwrap_or(default))
+    }
+
+    fn asked(&self, text: Option<&String>, file: Option<u32>) -> Result<Option<u32>, Fault> {
         let bad = |what: &str| {
-            let (Self { key, variable, bounds }, flag) = (self, self.key.replace('_', "-"));
+            let (Self { key, variable, filed, bounds }, flag) = (self, self.key.replace('_', "-"));
             let (low, high) = (bounds.start(), bounds.end());
             invalid(format!("{key} must be a whole number from {low} to {high}, not {what}"))
-                .hint(format!("it is set by --{flag}, by {variable}, or as {key} under [queue] in the file"))
+                .hint(format!("it is set by --{flag}, by {variable}, or as {filed} in the file"))
         };
         let number = match given(text.cloned()) {
-            Some(text) => text.trim().parse::<u32>().map_err(|_| bad(&format!("{text:?}")))?,
-            None => file.unwrap_or(default),
+            Some(text) => Some(text.trim().parse::<u32>().map_err(|_| bad(&format!("{text:?}")))?),
+            None => file,
         };
-        if self.bounds.contains(&number) { Ok(number) } else { Err(bad(&number.to_string())) }
+        match number.filter(|number| !self.bounds.contains(number)) {
+            Some(number) => Err(bad(&number.to_string())),
+            None => Ok(number),
+        }
     }
 }
 
 pub fn rules(args: &QueueArgs, file: &Section) -> Result<Rules, Fault> {
     let default = Rules::default();
     let ms = |span: Span| u32::try_from(span.0 / 1_000).unwrap_or(u32::MAX);
-    let setting = |key, variable, bounds| Setting { key, variable, bounds };
+    let setting = |key, variable, bounds| Setting { key, variable, filed: "the same under [queue]", bounds };
     let per_project = setting("max_per_project", "ORCHESTRATOR_QUEUE_MAX_PER_PROJECT", 1..=1_000_000);
     let global = setting("max_global", "ORCHESTRATOR_QUEUE_MAX_GLOBAL", 1..=1_000_000);
     let attempts = setting("max_attempts", "ORCHESTRATOR_QUEUE_MAX_ATTEMPTS", 1..=1_000);
@@ -87,18 +98,24 @@ fn enabled(text: Option<String>, file: Option<bool>, default: bool) -> Result<bo
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err(invalid(format!("whether the queue is enabled must be true or false, not {text:?}")).hint(
+        _ => Err(invalid(format!("whether the queue is enabled must be true or false, or 1 or 0, not {text:?}")).hint(
             "it is set by --queue-enabled, by ORCHESTRATOR_QUEUE_ENABLED, or as enabled under [queue] in the file",
         )),
     }
 }
 
 /// How many jobs run at once: it has two names in the file, of which one may be used.
-pub fn slots(flag: Option<usize>, plain: Option<usize>, section: &Section) -> Result<Option<usize>, Fault> {
+pub fn slots(flag: Option<&String>, plain: Option<u32>, section: &Section) -> Result<Option<u32>, Fault> {
     if plain.is_some() && section.global_concurrency.is_some() {
         return Err(invalid("slots and global_concurrency under [queue] are the same setting; give one".to_owned()));
     }
-    Ok(flag.or(section.global_concurrency).or(plain))
+    let slots = Setting {
+        key: "slots",
+        variable: "ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY",
+        filed: "slots, or global_concurrency under [queue],",
+        bounds: 1..=SLOTS_MAX,
+    };
+    slots.asked(flag, section.global_concurrency.or(plain))
 }
 
 #[cfg(test)]
@@ -164,7 +181,14 @@ mod tests {
     #[test]
     fn the_number_of_slots_has_one_value_whatever_it_is_called() {
         let named = section("global_concurrency = 5");
-        assert_eq!(slots(Some(3), None, &named).unwrap(), Some(3));
+        let flag = |text: &str| slots(Some(&text.to_owned()), None, &named);
+        assert_eq!(flag("3").unwrap(), Some(3));
+        assert_eq!(flag("").unwrap(), Some(5), "empty means not given");
+        for bad in ["0", "1025", "-1", "many", "1.5"] {
+            assert_eq!(code(flag(bad)), (true, Some(Exit::Config)), "{bad}");
+        }
+        let said = format!("{:?}", flag("many").err());
+        assert!(said.contains("--slots") && said.contains("ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY"), "{said}");
         assert_eq!(slots(None, None, &named).unwrap(), Some(5));
         assert_eq!(slots(None, Some(4), &Section::default()).unwrap(), Some(4));
         assert_eq!(slots(None, None, &Section::default()).unwrap(), None);

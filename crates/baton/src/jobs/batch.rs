@@ -15,13 +15,7 @@ pub async fn run(args: BatchArgs) -> Result<(), Fault> {
     let (numbers, jobs): (Vec<usize>, Vec<NewJob>) = lines.into_iter().unzip();
     let key = args.key.unwrap_or_else(fresh_key);
     let sent = Client::new(&args.client)?.post("/api/v1/jobs/batch", &NewBatch { jobs }, &key).await;
-    let said: Said<BatchTaken> = sent.map_err(|fault| {
-        // The server counts jobs, whoever wrote the file counts lines.
-        match fault.index().and_then(|index| numbers.get(index)) {
-            Some(line) => fault.hint(format!("it is the job in line {line}; nothing was enqueued")),
-            None => fault,
-        }
-    })?;
+    let said: Said<BatchTaken> = sent.map_err(|fault| fault.in_file(&numbers))?;
     if said.replayed {
         writeln!(
             print::err(),
@@ -45,7 +39,7 @@ fn parse(text: &str) -> Result<Vec<(usize, NewJob)>, Fault> {
     let mut jobs = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let job = serde_json::from_str(line).map_err(|error| {
-            Fault::usage(format!("line {}: {error}", at + 1)).hint(
+            Fault::usage(format!("line {}: {}", at + 1, wrong(&error))).hint(
                 "a line looks like {\"type\":\"echo\",\"projectId\":\"demo\",\"payload\":{\"message\":\"hello\"}}",
             )
         })?;
@@ -57,6 +51,13 @@ fn parse(text: &str) -> Result<Vec<(usize, NewJob)>, Fault> {
     Ok(jobs)
 }
 
+/// What is wrong with a line. The library believes that it has read line 1 of something.
+fn wrong(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).map_or_else(|| text.clone(), |what| format!("{what} at column {}", error.column()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,7 +67,12 @@ mod tests {
         let good = "{\"type\":\"noop\",\"projectId\":\"p\"}\n\n  \n{\"type\":\"echo\",\"projectId\":\"p\"}";
         let lines: Vec<_> = parse(good).unwrap().into_iter().map(|(line, job)| (line, job.kind.to_string())).collect();
         assert_eq!(lines, [(1, "noop".to_owned()), (4, "echo".to_owned())]);
-        for (bad, part) in [("", "no job"), ("\n{", "line 2"), ("{\"type\":\"noop\"}", "projectId"), ("[]", "line 1")] {
+        for (bad, part) in [
+            ("", "no job"),
+            ("\n{", "line 2: EOF while parsing an object at column 1"),
+            ("{\"type\":\"noop\"}", "projectId"),
+            ("[]", "line 1"),
+        ] {
             let fault = format!("{:?}", parse(bad).err());
             assert!(fault.contains(part), "{bad:?}: {fault}");
         }

@@ -25,7 +25,7 @@ pub async fn run(args: EnqueueArgs) -> Result<(), Fault> {
         message_id: args.message_id,
     };
     let key = args.key.unwrap_or_else(fresh_key);
-    let client = Client::new(&args.client)?;
+    let mut client = Client::new(&args.client)?;
     let said: Said<EnqueuedJob> = client.post("/api/v1/jobs", &new, &key).await?;
     let EnqueuedJob { mut job, dedupe } = said.value;
     if said.replayed {
@@ -42,15 +42,14 @@ pub async fn run(args: EnqueueArgs) -> Result<(), Fault> {
         writeln!(print::out(), "{} is {}", job.id, job.state)?;
         return Ok(());
     }
+    client.be_patient();
     let job = watch::ended(&client, job.id).await?;
     show(&job, args.client.json)?;
-    match (job.state, job.error) {
-        (JobState::Completed, _) => Ok(()),
-        (state, None) => Err(Fault::new("job_not_completed", format!("job {} ended as {state}", job.id))),
-        (state, Some(error)) => {
-            Err(Fault::new("job_not_completed", format!("job {} ended as {state}: {error}", job.id)))
-        }
+    if job.state == JobState::Completed {
+        return Ok(());
     }
+    let why = job.error.or(job.cancel_reason).map(|why| format!(": {why}")).unwrap_or_default();
+    Err(Fault::new("job_not_completed", format!("job {} ended as {}{why}", job.id, job.state)))
 }
 
 /// Said beside the answer, so that the answer stays the same for whoever reads it.

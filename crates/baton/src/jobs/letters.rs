@@ -6,6 +6,7 @@ use super::show::{seconds, state};
 use crate::args::{LettersArgs, RequeueArgs};
 use crate::client::{Client, Said, fresh_key};
 use crate::fault::Fault;
+use crate::pages::{self, Ask};
 use crate::paint::dim;
 use crate::print;
 use baton_wire::{EnqueuedJob, Job, JobList, LettersRequeued, Object, RequeueLetters, RequeuedLetter};
@@ -16,23 +17,19 @@ use std::io::Write as _;
 const ERROR_CHARS: usize = 80;
 
 pub async fn run(args: LettersArgs) -> Result<(), Fault> {
-    let mut query = vec![("limit", args.limit.to_string())];
-    query.extend(args.project.map(|project| ("projectId", project.to_string())));
-    query.extend(args.kind.map(|kind| ("type", kind.to_string())));
-    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
-    let list: JobList = Client::new(&args.client)?.get("/api/v1/dead-letters", &query).await?;
+    let project = args.project.map(|project| ("projectId", project.to_string()));
+    let query = project.into_iter().chain(args.kind.map(|kind| ("type", kind.to_string()))).collect();
+    let ask = Ask { path: "/api/v1/dead-letters", query, limit: args.limit, cursor: args.cursor };
+    let list: JobList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.jobs.is_empty() {
         writeln!(print::out(), "{}", dim("no dead letters"))?;
-        return Ok(());
+    } else {
+        print::table(&["JOB", "PROJECT", "TYPE", "ATTEMPTS", "ENDED", "ERROR"], list.jobs.iter().map(row))?;
     }
-    print::table(&["JOB", "PROJECT", "TYPE", "ATTEMPTS", "ENDED", "ERROR"], list.jobs.iter().map(row))?;
-    if let Some(cursor) = list.next_cursor {
-        writeln!(print::out(), "{}", dim(format_args!("older ones: --cursor {cursor}")))?;
-    }
-    Ok(())
+    print::more("older ones", list.next_cursor.as_deref())
 }
 
 fn row(job: &Job) -> Row {

@@ -1,10 +1,11 @@
 //! `baton jobs get` and `baton jobs list`.
 
-use super::job_path;
 use super::show::{row, show};
+use super::{job_path, jobs_path};
 use crate::args::{GetArgs, ListArgs};
 use crate::client::Client;
 use crate::fault::Fault;
+use crate::pages::{self, Ask};
 use crate::paint::dim;
 use crate::print;
 use baton_wire::{Job, JobList};
@@ -16,22 +17,18 @@ pub async fn get(args: GetArgs) -> Result<(), Fault> {
 }
 
 pub async fn run(args: ListArgs) -> Result<(), Fault> {
-    let mut query = vec![("limit", args.limit.to_string())];
-    query.extend(args.state.iter().map(|state| ("state", state.clone())));
-    query.extend(args.cursor.map(|cursor| ("cursor", cursor)));
-    let path = format!("/api/projects/{}/orchestrator/jobs", args.project);
-    let list: JobList = Client::new(&args.client)?.get(&path, &query).await?;
+    let query = args.state.into_iter().map(|state| ("state", state)).collect();
+    let path = jobs_path(&args.project);
+    let ask = Ask { path: &path, query, limit: args.limit, cursor: args.cursor };
+    let list: JobList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.jobs.is_empty() {
         writeln!(print::out(), "{}", dim("no jobs"))?;
-        return Ok(());
+    } else {
+        let header = ["JOB", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "CREATED", "ENDED"];
+        print::table(&header, list.jobs.iter().map(row))?;
     }
-    let header = ["JOB", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "CREATED", "ENDED"];
-    print::table(&header, list.jobs.iter().map(row))?;
-    if let Some(cursor) = list.next_cursor {
-        writeln!(print::out(), "{}", dim(format_args!("older ones: --cursor {cursor}")))?;
-    }
-    Ok(())
+    print::more("older ones", list.next_cursor.as_deref())
 }

@@ -10,7 +10,7 @@ mod watch;
 
 use crate::args::{JobsArgs, JobsCommand};
 use crate::fault::Fault;
-use baton_core::JobId;
+use baton_core::{JobId, ProjectId};
 
 pub use show::seconds;
 
@@ -31,4 +31,8 @@ pub async fn run(args: JobsArgs) -> Result<(), Fault> {
 
 fn job_path(id: JobId) -> String {
     format!("/api/v1/jobs/{id}")
+}
+
+fn jobs_path(project: &ProjectId) -> String {
+    format!("/api/v1/projects/{project}/jobs")
 }

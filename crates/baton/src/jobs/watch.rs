@@ -1,34 +1,37 @@
 //! `baton jobs watch`: following jobs to their ends, by their events instead of by asking over and
 //! over.
 
-use super::job_path;
 use super::show::progress;
+use super::{job_path, jobs_path};
 use crate::args::{ClientArgs, WatchArgs};
 use crate::client::Client;
 use crate::fault::Fault;
+use crate::listen::{Listener, Portion};
 use crate::paint::{bad, bold, busy, dim, good, warn};
 use crate::print;
 use baton_core::job::State;
-use baton_core::job::state::Face;
 use baton_core::{JobId, ProjectId};
-use baton_wire::{Event, EventList, Job, JobList, JobState, Progress, TAIL, limit};
+use baton_wire::{Event, Job, JobList, JobState, Progress, limit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// Ends that are named when not all completed; the rest is counted.
 const NAMED: usize = 5;
+/// All that has happened, or what happens next.
+const NEXT: Portion = Portion { events: limit::EVENTS, wait_ms: limit::WAIT_MS };
 
 pub async fn run(args: WatchArgs) -> Result<(), Fault> {
-    let client = Client::new(&args.client)?;
+    let mut client = Client::new(&args.client)?;
     // The place to listen from is taken before looking, so nothing falls in between.
     let mut listener = Listener::at_the_end(&client).await?;
+    client.be_patient();
     let mut watch = Watch { client: &client, args: &args.client, project: args.project, jobs: BTreeMap::new() };
     for job in watch.look(&args.ids).await? {
         watch.meet(&job)?;
     }
     while watch.jobs.values().any(|state| !state.is_ended()) {
-        let events = listener.hear().await?;
+        let events = listener.hear(NEXT).await?;
         for event in &events {
             watch.hear(event).await?;
         }
@@ -48,32 +51,7 @@ pub async fn ended(client: &Client, id: JobId) -> Result<Job, Fault> {
         if job.state.is_ended() {
             return Ok(job);
         }
-        while !listener.hear().await?.iter().any(|event| event.subject == subject) {}
-    }
-}
-
-/// Reads the history from where it stood at first.
-struct Listener<'a> {
-    client: &'a Client,
-    after: String,
-}
-
-impl<'a> Listener<'a> {
-    async fn at_the_end(client: &'a Client) -> Result<Self, Fault> {
-        let here: EventList = client.get("/api/v1/events", &[("after", TAIL.to_owned())]).await?;
-        Ok(Self { client, after: here.next })
-    }
-
-    /// What happens next; maybe nothing, after a while.
-    async fn hear(&mut self) -> Result<Vec<Event>, Fault> {
-        let query = [
-            ("after", self.after.clone()),
-            ("limit", limit::EVENTS.to_string()),
-            ("wait_ms", limit::WAIT_MS.to_string()),
-        ];
-        let heard: EventList = self.client.get("/api/v1/events", &query).await?;
-        self.after = heard.next;
-        Ok(heard.events)
+        while !listener.hear(NEXT).await?.iter().any(|event| event.subject == subject) {}
     }
 }
 
@@ -92,8 +70,9 @@ impl Watch<'_> {
             jobs.push(self.client.get(&job_path(*id), &[]).await?);
         }
         let Some(project) = &self.project else { return Ok(jobs) };
-        let path = format!("/api/projects/{project}/orchestrator/jobs");
-        let mut query = vec![("state", "queued,running".to_owned()), ("limit", limit::JOBS.to_string())];
+        let path = jobs_path(project);
+        let live = State::ALL.into_iter().filter(|state| !state.is_ended()).map(State::as_str);
+        let mut query = vec![("state", live.collect::<Vec<_>>().join(",")), ("limit", limit::JOBS.to_string())];
         loop {
             let page: JobList = self.client.get(&path, &query).await?;
             jobs.extend(page.jobs);
@@ -111,13 +90,13 @@ impl Watch<'_> {
             return print::json_line(job);
         }
         let more = job.error.clone().or_else(|| job.progress.as_ref().map(progress)).unwrap_or_default();
-        line(&job.created_at, job.id, &job.phase, &more)
+        line(&job.created_at, job.id, &job.state.to_string(), &more)
     }
 
     async fn hear(&mut self, event: &Event) -> Result<(), Fault> {
         let Some(id) = self.concerns(event) else { return Ok(()) };
         let state = event.data["state"].as_str().and_then(State::parse);
-        let state = state.map_or(JobState::Queued, |state| Face::of(state, None).into());
+        let state = state.map_or(JobState::Queued, JobState::from);
         self.jobs.insert(id, state);
         if self.args.json {
             return Ok(());

@@ -91,7 +91,12 @@ pub struct Server {
 impl Server {
     /// `baton serve` on a free port.
     pub fn serve(data_dir: &Path, more: &[&str]) -> Self {
-        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir"];
+        Self::serve_on("127.0.0.1:0", data_dir, more)
+    }
+
+    /// The same where another one was before.
+    pub fn serve_on(address: &str, data_dir: &Path, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", address, "--log", "json", "--data-dir"];
         args.push(data_dir.to_str().unwrap());
         args.extend(more);
         Self::start(command(&args)).unwrap_or_else(|seen| panic!("it did not start: {seen:#?}"))
