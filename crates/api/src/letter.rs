@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::cursor;
-use crate::idempotency::{self, Keyed, rendered};
+use crate::idempotency::{self, rendered};
 use crate::job::show;
 use crate::limits;
 use crate::problem::Fault;
@@ -12,13 +12,11 @@ use crate::wait;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use baton_core::changes::Changes;
-use baton_core::command::{Command, Ctx, Decision, Reads};
-use baton_core::definition::Definitions;
+use baton_core::JobId;
 use baton_core::job::enqueue::Enqueued;
-use baton_core::job::requeue::{Requeue, RequeueError};
+use baton_core::job::requeue::{Requeue, RequeueFound, Requeued};
 use baton_core::limits::BATCH_JOBS;
-use baton_core::{JobId, OrgId, View};
+use baton_core::once::Rendered;
 use baton_store::DeadLetters;
 use baton_wire::{JobList, LettersRequeued, RequeueLetters, limit};
 use std::collections::BTreeSet;
@@ -57,7 +55,10 @@ pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fau
         if jobs.is_empty() {
             return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
         }
-        return commit(&app, jobs, keyed).await;
+        let from = jobs.clone();
+        let command = Requeue { org: app.org().clone(), jobs };
+        let render = move |outs: &Vec<Enqueued>| answer(&LettersRequeued::named(&from, outs));
+        return idempotency::commit(&app, command, keyed, render).await;
     }
     if asked.project_id.is_none() && asked.kind.is_none() && !asked.all {
         return Err(Fault::field(
@@ -77,16 +78,12 @@ pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fau
         limit,
         bytes: limits::PAGE_BYTES,
     };
-    let mut rounds = 1;
-    loop {
-        let answer = commit(&app, find(&app, &ask).await?, keyed.clone()).await;
-        // Somebody else requeued, or retention removed, one of them in between: look again.
-        let raced = |fault: &Fault| ["already_requeued", "job_not_found"].contains(&fault.code());
-        if rounds == limits::LETTER_ROUNDS || !answer.as_ref().is_err_and(raced) {
-            return answer;
-        }
-        rounds += 1;
-    }
+    let command = RequeueFound { org: app.org().clone(), jobs: find(&app, &ask).await? };
+    idempotency::commit(&app, command, keyed, |out: &Requeued| answer(&LettersRequeued::found(out))).await
+}
+
+fn answer(requeued: &LettersRequeued) -> Rendered {
+    rendered(if requeued.requeued > 0 { 201 } else { 200 }, requeued)
 }
 
 /// The newest, up to the limit. Large ones come in several pages.
@@ -101,38 +98,5 @@ async fn find(app: &App, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
         if before.is_none() || found.len() >= ask.limit {
             return Ok(found);
         }
-    }
-}
-
-async fn commit(app: &App, jobs: Vec<JobId>, keyed: Option<Keyed>) -> Result<Response, Fault> {
-    let from = jobs.clone();
-    let render = move |outs: &Vec<Enqueued>| {
-        let requeued = LettersRequeued::of(&from, outs);
-        rendered(if requeued.requeued > 0 { 201 } else { 200 }, &requeued)
-    };
-    idempotency::commit(app, Found(Requeue { org: app.org().clone(), jobs }), keyed, render).await
-}
-
-/// What a filter found, which may be nothing. Then nothing is done, and under a key that is
-/// remembered like everything else.
-struct Found(Requeue);
-
-impl Command for Found {
-    type Out = Vec<Enqueued>;
-    type No = RequeueError;
-
-    fn org(&self) -> &OrgId {
-        self.0.org()
-    }
-
-    fn reads(&self, defs: &Definitions) -> Reads {
-        self.0.reads(defs)
-    }
-
-    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Vec<Enqueued>, RequeueError> {
-        if self.0.jobs.is_empty() {
-            return Decision::Done(Vec::new(), Changes::none());
-        }
-        self.0.decide(view, cx)
     }
 }

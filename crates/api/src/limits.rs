@@ -25,8 +25,6 @@ pub const BODY_WAIT: Duration = Duration::from_secs(10);
 pub const PAYLOAD_DEPTH: usize = 64;
 /// Payloads and results in one page of jobs, together. A page holds at least one job.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// How often dead letters are looked for again when somebody else was faster.
-pub const LETTER_ROUNDS: usize = 3;
 /// Looks at the store for one page of schedules: deleted ones stand in between.
 pub const SCHEDULE_ROUNDS: usize = 10;
 /// How long the store may take to answer before the request is given up.

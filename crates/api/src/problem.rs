@@ -16,13 +16,14 @@ use baton_wire::{Members, Problem};
 pub struct Fault {
     code: &'static Code,
     detail: String,
-    members: Members,
+    /// Boxed: most have none, and every handler's result is as large as its error.
+    members: Box<Members>,
 }
 
 impl Fault {
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         match Code::find(code) {
-            Some(code) => Self { code, detail: detail.into(), members: Members::default() },
+            Some(code) => Self { code, detail: detail.into(), members: Box::default() },
             None => Self::internal(format!("the code {code} is not in the table")),
         }
     }
@@ -35,7 +36,7 @@ impl Fault {
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
         let detail = "the cause is in the server's log under the request's id".to_owned();
-        Self { code: Code::internal(), detail, members: Members::default() }
+        Self { code: Code::internal(), detail, members: Box::default() }
     }
 
     /// The same about a field that stands inside of something.
@@ -74,7 +75,7 @@ impl Fault {
             code: self.code.code.to_owned(),
             hint: self.code.hint.map(str::to_owned),
             request_id: envelope::current_request_id(),
-            members: self.members,
+            members: (*self.members).clone(),
         }
     }
 
@@ -103,7 +104,9 @@ impl From<StoreError> for Fault {
 impl<E: Told> From<CommitError<E>> for Fault {
     fn from(error: CommitError<E>) -> Self {
         match error {
-            CommitError::Refused(no) => Self { members: no.members(), ..Self::new(no.code(), no.to_string()) },
+            CommitError::Refused(no) => {
+                Self { members: Box::new(no.members()), ..Self::new(no.code(), no.to_string()) }
+            }
             CommitError::KeyReused => Self::new("idempotency_key_reused", error.to_string()),
             CommitError::Store(error) => error.into(),
         }
@@ -176,9 +179,9 @@ mod tests {
             (no(RequeueError::Duplicate { job: id(), of: id() }), 409),
             (no(RequeueError::Job { job: id(), source: full() }), 429),
             (no(WakeError::NotFound(id())), 404),
-            (no(WakeError::AlreadyEnded { job: id(), state: State::Failed }), 409),
+            (no(WakeError::AlreadyEnded { job: id(), illegal: State::Failed.illegal(State::Executing) }), 409),
             (no(CancelError::NotFound(id())), 404),
-            (no(CancelError::AlreadyEnded { job: id(), state: State::Failed }), 409),
+            (no(CancelError::AlreadyEnded { job: id(), illegal: State::Failed.illegal(State::Cancelled) }), 409),
             (no(ConfirmError::NotFound(id())), 404),
             (no(ConfirmError::NotAsking { job: id(), state: State::Queued }), 409),
             (no(ConfirmError::Answered(id())), 409),
@@ -206,15 +209,21 @@ mod tests {
     #[test]
     fn a_full_queue_says_how_full_and_when_to_come_again() {
         let fault = no(BatchError::Job { index: 7, source: full() });
-        let expected = Members { index: Some(7), limit: Some(100), waiting: Some(100), retry_after_ms: Some(5_000) };
-        assert_eq!(fault.members, expected);
+        let expected = Members {
+            index: Some(7),
+            limit: Some(100),
+            waiting: Some(100),
+            retry_after_ms: Some(5_000),
+            ..Members::default()
+        };
+        assert_eq!(*fault.members, expected);
         assert_eq!(fault.into_response().headers()[RETRY_AFTER], "5");
         assert!(!no(EnqueueError::Disabled).into_response().headers().contains_key(RETRY_AFTER));
     }
 
     #[test]
     fn a_contract_may_have_its_own_name_for_a_refusal() {
-        let ended = || no(CancelError::AlreadyEnded { job: id(), state: State::Failed });
+        let ended = || no(CancelError::AlreadyEnded { job: id(), illegal: State::Failed.illegal(State::Cancelled) });
         assert_eq!(ended().renamed("invalid_transition", "job_conflict").code(), "job_conflict");
         assert_eq!(no(CancelError::NotFound(id())).renamed("invalid_transition", "x").code(), "job_not_found");
     }

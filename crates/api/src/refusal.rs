@@ -7,6 +7,7 @@ use baton_core::job::cancel::CancelError;
 use baton_core::job::confirm::ConfirmError;
 use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
+use baton_core::job::state::IllegalMove;
 use baton_core::job::wake::WakeError;
 use baton_wire::Members;
 
@@ -17,10 +18,44 @@ pub trait Told: Refusal {
 }
 
 impl Told for Never {}
-impl Told for CancelError {}
-impl Told for ConfirmError {}
 impl Told for PutError {}
-impl Told for WakeError {}
+
+/// What a client can read of a move that the table does not have.
+fn of_move(illegal: &IllegalMove) -> Members {
+    Members {
+        from: Some(illegal.from.to_string()),
+        to: Some(illegal.to.to_string()),
+        allowed: Some(illegal.allowed.iter().map(ToString::to_string).collect()),
+        ..Members::default()
+    }
+}
+
+impl Told for CancelError {
+    fn members(&self) -> Members {
+        match self {
+            Self::AlreadyEnded { illegal, .. } => of_move(illegal),
+            Self::NotFound(_) => Members::default(),
+        }
+    }
+}
+
+impl Told for WakeError {
+    fn members(&self) -> Members {
+        match self {
+            Self::AlreadyEnded { illegal, .. } => of_move(illegal),
+            Self::NotFound(_) => Members::default(),
+        }
+    }
+}
+
+impl Told for ConfirmError {
+    fn members(&self) -> Members {
+        match self {
+            Self::NotAsking { state, .. } => Members { from: Some(state.to_string()), ..Members::default() },
+            _ => Members::default(),
+        }
+    }
+}
 
 impl Told for EnqueueError {
     fn members(&self) -> Members {
@@ -49,6 +84,7 @@ impl Told for RequeueError {
     fn members(&self) -> Members {
         match self {
             Self::Job { source, .. } => source.members(),
+            Self::NotFailed { state, .. } => Members { from: Some(state.to_string()), ..Members::default() },
             _ => Members::default(),
         }
     }

@@ -100,7 +100,10 @@ async fn a_job_that_has_ended_cannot_be_cancelled_under_either_name(server: &Ser
     for id in [done.id, failed.id] {
         server.post(&cancel(id), &json!({})).await.refused(409, "invalid_transition");
         let orchestrator = format!("/api/orchestrator/jobs/{id}/cancel");
-        server.post(&orchestrator, &json!({})).await.refused(409, "job_conflict");
+        let reply = server.post(&orchestrator, &json!({})).await;
+        let said: Value = reply.parse();
+        assert_eq!((&said["to"], &said["allowed"]), (&json!("cancelled"), &json!([])), "{said}");
+        reply.refused(409, "job_conflict");
     }
     let held = holder(server, "p").await;
     let first: Job = server.post(&cancel(held.id), &json!({ "reason": "one" })).await.ok();
@@ -265,6 +268,10 @@ async fn dead_letters_are_requeued_by_name_or_by_filter(server: &Server) {
     assert_eq!(nobody.ok::<Value>(), json!({ "jobs": [], "requeued": 0 }));
     let one: LettersRequeued = server.post(&requeue, &json!({ "projectId": "p", "limit": 1 })).await.parse();
     assert_eq!((one.requeued, made.contains(&one.jobs[0].requeued_from)), (1, true), "the newest");
+    let flying = failed(server, "p").await.id;
+    let left = server.post(&requeue, &json!({ "projectId": "p" })).await;
+    assert_eq!(left.status, 201, "{left:?}");
+    assert!(left.parse::<LettersRequeued>().jobs.iter().any(|one| one.requeued_from == flying));
     server.post(&requeue, &json!({ "jobIds": [] })).await.refused(422, "batch_size");
     for wrong in [
         json!({ "limit": 0 }),

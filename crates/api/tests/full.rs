@@ -46,7 +46,7 @@ async fn a_full_project_refuses_more_and_says_when_to_come_again(server: &Server
     let reply = server.post(JOBS, &waiting("p")).await;
     let (detail, members) = full(&reply);
     assert!(detail.contains("project:p"), "{detail}");
-    let expected = Members { limit: Some(2), waiting: Some(2), retry_after_ms: Some(1_000), index: None };
+    let expected = Members { limit: Some(2), waiting: Some(2), retry_after_ms: Some(1_000), ..Members::default() };
     assert_eq!(members, expected);
     assert_eq!(server.post(JOBS, &waiting("q")).await.status, 201, "another project has room");
 }

@@ -29,7 +29,7 @@ pub use problem::{Members, Problem};
 pub use request::{Cancel, Confirm, NewBatch, NewJob, RequeueLetters};
 pub use schedule::{DEFAULT_TIME_ZONE, NewSchedule, Schedule, ScheduleList};
 pub use state::JobState;
-pub use taken::{BatchTaken, EnqueuedJob, LettersRequeued, RequeuedLetter, Taken};
+pub use taken::{BatchTaken, EnqueuedJob, LetterLeft, LettersRequeued, RequeuedLetter, Taken};
 pub use time::{BadTime, Time};
 
 /// A JSON object.

@@ -27,7 +27,7 @@ pub struct Problem {
 }
 
 /// What some problems say besides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Members {
     /// Which one of a list, counted from 0.
@@ -42,6 +42,15 @@ pub struct Members {
     /// After how long it is worth asking again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
+    /// The state that something is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The state that it cannot go to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The states that it can go to instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
 }
 
 impl Problem {
@@ -65,7 +74,7 @@ mod tests {
         assert_eq!(read.members, Members::default());
         assert_eq!(serde_json::to_value(&read).unwrap(), plain);
         let full = Members { index: Some(3), retry_after_ms: Some(1_000), ..Members::default() };
-        let said = serde_json::to_value(Problem { members: full, ..read }).unwrap();
+        let said = serde_json::to_value(Problem { members: full.clone(), ..read }).unwrap();
         assert_eq!((&said["index"], &said["retryAfterMs"]), (&json!(3), &json!(1000)));
         assert_eq!(serde_json::from_value::<Problem>(said).unwrap().members, full);
     }

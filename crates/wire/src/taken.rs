@@ -3,7 +3,9 @@
 use crate::job::Job;
 use crate::state::JobState;
 use baton_core::JobId;
+use baton_core::command::Refusal as _;
 use baton_core::job::enqueue::Enqueued;
+use baton_core::job::requeue::Requeued;
 use serde::{Deserialize, Serialize};
 
 /// The job that stands for a request: a new one, or the one that already did.
@@ -64,13 +66,33 @@ pub struct LettersRequeued {
     pub jobs: Vec<RequeuedLetter>,
     /// How many of them are new jobs.
     pub requeued: usize,
+    /// Those that a filter found and that stay dead letters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LetterLeft>,
+}
+
+/// A dead letter that was not made anew, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LetterLeft {
+    pub job_id: JobId,
+    pub code: String,
+    pub detail: String,
 }
 
 impl LettersRequeued {
     /// `from` are the dead letters, in the order of what became of them.
-    pub fn of(from: &[JobId], outs: &[Enqueued]) -> Self {
+    pub fn named(from: &[JobId], outs: &[Enqueued]) -> Self {
         let jobs = from.iter().zip(outs).map(|(from, out)| RequeuedLetter { requeued_from: *from, taken: out.into() });
-        Self { jobs: jobs.collect(), requeued: new(outs) }
+        Self { jobs: jobs.collect(), requeued: new(outs), left: Vec::new() }
+    }
+
+    pub fn found(out: &Requeued) -> Self {
+        let jobs = out.made.iter().map(|(from, out)| RequeuedLetter { requeued_from: *from, taken: out.into() });
+        let left = out.left.iter().filter_map(|why| {
+            Some(LetterLeft { job_id: why.job()?, code: why.code().to_owned(), detail: why.to_string() })
+        });
+        Self { jobs: jobs.collect(), requeued: out.made.len(), left: left.collect() }
     }
 }
 

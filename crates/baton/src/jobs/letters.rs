@@ -72,8 +72,12 @@ pub async fn requeue(args: RequeueArgs) -> Result<(), Fault> {
     if args.client.json {
         return print::json(&requeued);
     }
+    for left in &requeued.left {
+        writeln!(print::err(), "{}", dim(&print::visible(&left.detail)))?;
+    }
     if requeued.jobs.is_empty() {
-        writeln!(print::out(), "{}", dim("no dead letters"))?;
+        let nothing = if requeued.left.is_empty() { "no dead letters" } else { "nothing was requeued" };
+        writeln!(print::out(), "{}", dim(nothing))?;
         return Ok(());
     }
     let row = |letter: &RequeuedLetter| {

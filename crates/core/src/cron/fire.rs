@@ -30,7 +30,13 @@ pub struct Fire {
 /// When a node does not know the type of the jobs.
 const LOOK_AGAIN: Span = Span::secs(5);
 /// When the next moment cannot be told.
-const TROUBLE: Span = Span::secs(3_600);
+const TROUBLE: Span = Span::secs(60);
+
+/// A schedule whose moment has come, and the moment after that.
+struct Due {
+    schedule: Schedule,
+    next: Micros,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FireError {
@@ -73,6 +79,11 @@ impl Command for Fire {
             let at = cx.now.plus(LOOK_AGAIN);
             return Decision::Done(Vec::new(), Changes::none().timer(timer::Change::Set { key: timer, at }));
         }
+        // A zone may be unknown to this node only: the moments wait for one that knows it.
+        let Ok(next) = schedule.spec.when.next_after(cx.now) else {
+            let at = cx.now.plus(TROUBLE);
+            return Decision::Done(Vec::new(), Changes::none().timer(timer::Change::Set { key: timer, at }));
+        };
         let order = self.order(&schedule);
         let mut reads = intake::reads(&order, cx.defs);
         if schedule.spec.single_flight {
@@ -81,7 +92,7 @@ impl Command for Fire {
         if view.missing(&reads) != Reads::none() {
             return Decision::Need(reads);
         }
-        let (out, changes) = self.fired(view, doc, schedule, &order, cx);
+        let (out, changes) = self.fired(view, doc, Due { schedule, next }, &order, cx);
         Decision::Done(out, changes)
     }
 }
@@ -101,17 +112,19 @@ impl Fire {
         &self,
         view: &View<'_>,
         doc: &Doc,
-        mut schedule: Schedule,
+        Due { mut schedule, next }: Due,
         order: &Enqueue,
         cx: &mut Ctx<'_>,
     ) -> (Vec<JobId>, Changes) {
         // The timer may stand for a second look at an earlier moment.
-        let moments = missed(&schedule, schedule.next_at.unwrap_or(self.at), cx.now);
+        let from = schedule.next_at.unwrap_or(self.at);
+        let moments = missed(&schedule, from, cx.now);
+        let last = schedule.spec.when.last_until(cx.now).map_or(from, |last| last.max(from));
         let wanted = match schedule.spec.catch_up {
-            CatchUp::All => moments.len(),
+            CatchUp::All => moments,
             CatchUp::One => 1,
             // The last one may be only just over.
-            CatchUp::Skip => usize::from(moments.last().is_some_and(|last| cx.now.since(*last) <= ON_TIME)),
+            CatchUp::Skip => usize::from(cx.now.since(last) <= ON_TIME),
         };
         let mut busy = schedule.spec.single_flight
             && schedule.last_job.and_then(|id| view.job(id)).is_some_and(|job| !job.is_ended());
@@ -133,25 +146,21 @@ impl Fire {
                 }
             }
         }
-        schedule.last_at = moments.last().copied();
+        schedule.last_at = Some(last);
         schedule.last_job = made.last().copied().or(schedule.last_job);
         schedule.made += made.len() as u64;
-        let next = schedule.spec.when.next_after(cx.now);
-        let reason = match (&next, refused.as_ref()) {
-            (Err(_), _) => Some("invalid_schedule"),
-            (_, Some(no)) => Some(no.code()),
+        let reason = match refused.as_ref() {
+            Some(no) => Some(no.code()),
             _ if !made.is_empty() => None,
             _ if busy => Some("still_running"),
             _ if duplicate => Some("duplicate"),
             _ => Some("missed"),
         };
-        // A zone may be unknown to this node only.
-        let next = next.unwrap_or_else(|_| cx.now.plus(TROUBLE));
         schedule.next_at = Some(next);
         let told = json!({
             "jobs": made.len(),
             "last_job": made.last(),
-            "moments": moments.len(),
+            "moments": moments,
             "reason": reason,
         });
         let kind = if made.is_empty() { "schedule.skipped" } else { "schedule.fired" };
@@ -166,14 +175,13 @@ impl Fire {
     }
 }
 
-/// The moments from the one that the timer stood for until now, at most [`CATCH_UP_MAX`].
-fn missed(schedule: &Schedule, from: Micros, now: Micros) -> Vec<Micros> {
-    let mut moments = vec![from];
-    let mut at = from;
-    while moments.len() < CATCH_UP_MAX {
+/// How many moments there were from this one until now, at most [`CATCH_UP_MAX`].
+fn missed(schedule: &Schedule, from: Micros, now: Micros) -> usize {
+    let (mut moments, mut at) = (1, from);
+    while moments < CATCH_UP_MAX {
         match schedule.spec.when.next_after(at) {
             Ok(next) if next <= now && next > at => {
-                moments.push(next);
+                moments += 1;
                 at = next;
             }
             _ => break,
@@ -234,13 +242,41 @@ mod tests {
             (CatchUp::All, Span::secs(600), 11),
             (CatchUp::All, Span::secs(60 * 1_000), CATCH_UP_MAX),
             (CatchUp::Skip, Span::secs(30), 1),
-            (CatchUp::Skip, Span::secs(60 * 1_000), 0),
+            // Its last moment is this very one, or long over.
+            (CatchUp::Skip, Span::secs(60 * 1_000), 1),
         ] {
             let mut top = BenchTop::new();
             let fire = made(&mut top, spec(catch_up, false));
             top.now = fire.at.plus(late);
             assert_eq!(top.done(&fire).len(), jobs, "{catch_up:?} {late:?}");
         }
+    }
+
+    #[test]
+    fn a_moment_long_over_is_skipped_and_the_last_one_told() {
+        let mut top = BenchTop::new();
+        let hourly = Spec {
+            when: When { cron: "0 * * * *".to_owned(), ..spec(CatchUp::Skip, false).when },
+            ..spec(CatchUp::Skip, false)
+        };
+        let fire = made(&mut top, hourly);
+        top.now = fire.at.plus(Span::secs(200 * 3_600 + 600));
+        assert!(top.done(&fire).is_empty());
+        assert!(top.texts().contains("missed"));
+    }
+
+    #[test]
+    fn said_again_it_still_owes_the_moment_that_has_come() {
+        let mut top = BenchTop::new();
+        let fire = made(&mut top, spec(CatchUp::All, false));
+        top.now = fire.at.plus(Span::secs(600));
+        let kept = top.done(&put(Act::Put(Box::new(spec(CatchUp::All, false)))));
+        assert_eq!(kept.schedule.next_at, Some(fire.at));
+        assert_eq!(top.done(&fire).len(), 11);
+        let mut other = spec(CatchUp::All, false);
+        other.when.cron = "*/7 * * * *".to_owned();
+        let kept = top.done(&put(Act::Put(Box::new(other))));
+        assert!(kept.schedule.next_at.is_some_and(|at| at > top.now), "other moments begin anew");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::event::{Event, Head};
 use crate::id::DocId;
 use crate::limits;
 use crate::name::{OrgId, ProjectId, ScheduleName, TypeName};
+use crate::template::Facts;
 use crate::timer;
 use crate::world::View;
 use serde_json::json;
@@ -95,9 +96,13 @@ impl Put {
         let was_paused = row.is_some_and(|doc| doc.flag) && known.is_some();
         let none = || PutError::NotFound { project: self.project.clone(), name: self.name.clone() };
         let made = known.is_none();
+        let same_moments = match (&self.act, &known) {
+            (Act::Put(spec), Some(old)) => spec.when == old.spec.when,
+            _ => false,
+        };
         let (mut schedule, paused, kind) = match &self.act {
             Act::Put(spec) => {
-                check(spec, cx.defs)?;
+                check(spec, &self.project, cx.defs)?;
                 let fresh = Schedule {
                     project: self.project.clone(),
                     name: self.name.clone(),
@@ -121,8 +126,14 @@ impl Put {
         if still {
             return Ok((Kept { id, schedule, paused, made: false }, Changes::none()));
         }
+        // Said again, it still owes the moment that has come and was not looked at yet.
+        let owed = schedule.next_at.filter(|_| !was_paused && same_moments && !paused && !schedule.deleted);
         // Moments that passed while it was paused were not meant to be caught up with.
-        schedule.next_at = if paused || schedule.deleted { None } else { Some(schedule.spec.when.next_after(cx.now)?) };
+        schedule.next_at = match owed {
+            None if paused || schedule.deleted => None,
+            None => Some(schedule.spec.when.next_after(cx.now)?),
+            owed => owed,
+        };
         let key = Schedule::timer(id);
         let timer = match schedule.next_at {
             Some(at) => timer::Change::Set { key, at },
@@ -145,7 +156,7 @@ impl Put {
     }
 }
 
-fn check(spec: &Spec, defs: &Definitions) -> Result<(), PutError> {
+fn check(spec: &Spec, project: &ProjectId, defs: &Definitions) -> Result<(), PutError> {
     spec.when.check()?;
     let unknown = || PutError::UnknownType { name: spec.kind.clone(), known: defs.names() };
     let entry = defs.newest(&spec.kind).ok_or_else(unknown)?;
@@ -153,8 +164,12 @@ fn check(spec: &Spec, defs: &Definitions) -> Result<(), PutError> {
     if bytes > limits::PAYLOAD_BYTES {
         return Err(PutError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
     }
-    match &entry.payload {
-        Some(shape) => shape.check(&spec.payload).map_err(PutError::InvalidPayload),
-        None => Ok(()),
+    if let Some(shape) = &entry.payload {
+        shape.check(&spec.payload).map_err(PutError::InvalidPayload)?;
     }
+    // What names no lane today would be refused at every moment.
+    let facts = Facts { project, session: spec.source_session.as_ref(), payload: &spec.payload };
+    let lane = entry.job_type.lane.place(&facts, defs.rules.max_per_project);
+    lane.map_err(|why| PutError::InvalidPayload(format!("its lane: {why}")))?;
+    Ok(())
 }

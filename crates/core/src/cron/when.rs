@@ -63,6 +63,15 @@ impl When {
         Ok(Micros(next.timestamp().as_microsecond()))
     }
 
+    /// The last moment that is not after `at`.
+    pub fn last_until(&self, at: Micros) -> Result<Micros, BadWhen> {
+        let Parsed { cron, zone } = self.parsed()?;
+        let never = || BadWhen::Never(self.cron.clone());
+        let end: Zoned = Timestamp::from_microsecond(at.0).map_err(|_| never())?.to_zoned(zone);
+        let last = cron.find_previous_occurrence(&end, true).map_err(|_| never())?;
+        Ok(Micros(last.timestamp().as_microsecond()))
+    }
+
     /// The expression in words.
     pub fn words(&self) -> String {
         self.parsed().map(|parsed| parsed.cron.describe()).unwrap_or_default()
@@ -92,6 +101,17 @@ mod tests {
             ("*/10 * * * * *", "UTC", "2026-03-01T10:00:01Z", "2026-03-01T10:00:10Z"),
         ] {
             assert_eq!(when(cron, zone).next_after(at(after)), Ok(at(next)), "{cron} {zone} {after}");
+        }
+    }
+
+    #[test]
+    fn the_last_moment_may_be_this_very_one() {
+        for (cron, until, last) in [
+            ("*/5 * * * *", "2026-03-01T10:05:00Z", "2026-03-01T10:05:00Z"),
+            ("*/5 * * * *", "2026-03-01T10:09:59Z", "2026-03-01T10:05:00Z"),
+            ("0 9 * * 1", "2026-03-01T10:00:00Z", "2026-02-23T09:00:00Z"),
+        ] {
+            assert_eq!(when(cron, "UTC").last_until(at(until)), Ok(at(last)), "{cron} {until}");
         }
     }
 

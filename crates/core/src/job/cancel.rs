@@ -1,6 +1,7 @@
 //! Cancelling a job: at once, or after it was given time to end by itself.
 
-use super::{CancelRequest, Change, Job, Scene, State, Status, state};
+use super::state::IllegalMove;
+use super::{CancelRequest, Change, Job, Scene, State, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
@@ -70,8 +71,8 @@ pub enum Cancelled {
 pub enum CancelError {
     #[error("job {0} does not exist")]
     NotFound(JobId),
-    #[error("job {job} cannot be cancelled: it has already ended as {state}")]
-    AlreadyEnded { job: JobId, state: State },
+    #[error("job {job} cannot be cancelled: {illegal}")]
+    AlreadyEnded { job: JobId, illegal: IllegalMove },
 }
 
 impl Refusal for CancelError {
@@ -99,10 +100,10 @@ impl Command for Cancel {
         let Some(job) = view.job(self.job) else {
             return Decision::Refused(CancelError::NotFound(self.job));
         };
-        let ended = |state| Decision::Refused(CancelError::AlreadyEnded { job: job.id, state });
+        let ended = |illegal| Decision::Refused(CancelError::AlreadyEnded { job: job.id, illegal });
         match job.status.state() {
             State::Cancelled => return Decision::Done(Cancelled::Already, Changes::none()),
-            state @ (State::Completed | State::Failed) => return ended(state),
+            state @ (State::Completed | State::Failed) => return ended(state.illegal(State::Cancelled)),
             _ => {}
         }
         let reason = self.reason.as_deref().filter(|r| !r.trim().is_empty()).unwrap_or(USER_REQUESTED);
@@ -119,7 +120,7 @@ impl Command for Cancel {
         asked.aside_mut().cancel.get_or_insert_with(|| CancelRequest { at: cx.now, reason: reason.clone() });
         match scene.cancel(&asked, &reason) {
             Ok(changes) => Decision::Done(Cancelled::Now, changes),
-            Err(state::IllegalMove { from, .. }) => ended(from),
+            Err(illegal) => ended(illegal),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::name::OrgId;
 use crate::world::View;
 
-/// All of them or none.
+/// All that are named, or none.
 #[derive(Clone, Debug)]
 pub struct Requeue {
     pub org: OrgId,
@@ -29,7 +29,7 @@ pub enum RequeueError {
     Before { job: JobId, into: JobId },
     #[error("job {job} is not made anew: {of} stands for the same already")]
     Duplicate { job: JobId, of: JobId },
-    #[error("job {job} cannot be requeued: {source}; nothing was requeued")]
+    #[error("job {job} cannot be requeued: {source}")]
     Job { job: JobId, source: EnqueueError },
 }
 
@@ -46,6 +46,20 @@ impl Refusal for RequeueError {
     }
 }
 
+impl RequeueError {
+    /// The dead letter that it is about.
+    pub const fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Size { .. } => None,
+            Self::NotFound(job)
+            | Self::NotFailed { job, .. }
+            | Self::Before { job, .. }
+            | Self::Duplicate { job, .. }
+            | Self::Job { job, .. } => Some(*job),
+        }
+    }
+}
+
 /// The order that makes a job anew: as it was asked for, due at once.
 fn order(job: &Job, cold: &Cold) -> Enqueue {
     Enqueue {
@@ -54,6 +68,33 @@ fn order(job: &Job, cold: &Cold) -> Enqueue {
         origin: Origin::Requeue(job.id),
         ..Enqueue::new(job.org.clone(), job.project.clone(), job.kind.name.clone(), cold.payload.clone())
     }
+}
+
+/// A dead letter that may be made anew, as far as it alone says.
+fn letter<'a>(id: JobId, view: &View<'a>) -> Result<(&'a Job, &'a Cold), RequeueError> {
+    let Some((job, cold, _)) = view.record(id) else { return Err(RequeueError::NotFound(id)) };
+    if job.status.state() != State::Failed {
+        return Err(RequeueError::NotFailed { job: id, state: job.status.state() });
+    }
+    match view.requeued(id) {
+        Some(into) => Err(RequeueError::Before { job: id, into }),
+        None => Ok((job, cold)),
+    }
+}
+
+/// What must be seen of dead letters themselves.
+fn letters(jobs: &[JobId]) -> Reads {
+    let jobs = || jobs.iter().copied().take(limits::BATCH_JOBS).collect();
+    Reads { records: jobs(), requeued: jobs(), ..Reads::none() }
+}
+
+/// Which lanes and keys orders need is only known once the letters are.
+fn missing<'a>(orders: impl Iterator<Item = &'a Enqueue>, view: &View<'_>, defs: &Definitions) -> Option<Reads> {
+    let mut reads = Reads::none();
+    for order in orders {
+        reads.merge(intake::reads(order, defs));
+    }
+    (view.missing(&reads) != Reads::none()).then_some(reads)
 }
 
 impl Command for Requeue {
@@ -65,8 +106,7 @@ impl Command for Requeue {
     }
 
     fn reads(&self, _: &Definitions) -> Reads {
-        let jobs = || self.jobs.iter().copied().take(limits::BATCH_JOBS).collect();
-        Reads { records: jobs(), requeued: jobs(), ..Reads::none() }
+        letters(&self.jobs)
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Vec<Enqueued>, RequeueError> {
@@ -75,25 +115,12 @@ impl Command for Requeue {
         }
         let mut orders = Vec::with_capacity(self.jobs.len());
         for id in &self.jobs {
-            let Some((job, cold, _)) = view.record(*id) else {
-                return Decision::Refused(RequeueError::NotFound(*id));
-            };
-            if job.status.state() != State::Failed {
-                let state = job.status.state();
-                return Decision::Refused(RequeueError::NotFailed { job: *id, state });
+            match letter(*id, view) {
+                Ok((job, cold)) => orders.push((*id, order(job, cold))),
+                Err(no) => return Decision::Refused(no),
             }
-            if let Some(into) = view.requeued(*id) {
-                return Decision::Refused(RequeueError::Before { job: *id, into });
-            }
-            orders.push((*id, order(job, cold)));
         }
-        // Which lanes and keys they need is only known now.
-        let mut reads = Reads::none();
-        for (_, order) in &orders {
-            reads.merge(intake::reads(order, cx.defs));
-        }
-        let missing = view.missing(&reads);
-        if missing != Reads::none() {
+        if let Some(reads) = missing(orders.iter().map(|(_, order)| order), view, cx.defs) {
             return Decision::Need(reads);
         }
         let mut intake = Intake::new(*view, cx.defs);
@@ -118,12 +145,89 @@ impl Command for Requeue {
     }
 }
 
+/// As many of those that a filter found as can be: one that is made anew already, that another
+/// stands for, or that no longer fits its type is left, and so is everything behind a full queue.
+#[derive(Clone, Debug)]
+pub struct RequeueFound {
+    pub org: OrgId,
+    pub jobs: Vec<JobId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Requeued {
+    /// Dead letters with the jobs that they were made anew as.
+    pub made: Vec<(JobId, Enqueued)>,
+    pub left: Vec<RequeueError>,
+}
+
+impl Command for RequeueFound {
+    type Out = Requeued;
+    type No = RequeueError;
+
+    fn org(&self) -> &OrgId {
+        &self.org
+    }
+
+    fn reads(&self, _: &Definitions) -> Reads {
+        letters(&self.jobs)
+    }
+
+    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Requeued, RequeueError> {
+        if self.jobs.len() > limits::BATCH_JOBS {
+            return Decision::Refused(RequeueError::Size { jobs: self.jobs.len() });
+        }
+        let mut out = Requeued::default();
+        let mut orders = Vec::with_capacity(self.jobs.len());
+        for id in &self.jobs {
+            match letter(*id, view) {
+                Ok((job, cold)) => orders.push((*id, order(job, cold))),
+                Err(no) => out.left.push(no),
+            }
+        }
+        if let Some(reads) = missing(orders.iter().map(|(_, order)| order), view, cx.defs) {
+            return Decision::Need(reads);
+        }
+        let mut intake = Intake::new(*view, cx.defs);
+        for (job, order) in orders {
+            if let Some(of) = intake.stands_for(&order) {
+                out.left.push(RequeueError::Duplicate { job, of });
+                continue;
+            }
+            match intake.take(&order, cx) {
+                Ok(made) => out.made.push((job, made)),
+                // Said of the first, it is worth trying again as a whole.
+                Err(source @ (EnqueueError::QueueFull { .. } | EnqueueError::Disabled)) if out.made.is_empty() => {
+                    return Decision::Refused(RequeueError::Job { job, source });
+                }
+                Err(source) => out.left.push(RequeueError::Job { job, source }),
+            }
+        }
+        Decision::Done(out, intake.finish())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::job::Failure;
     use crate::job::bench_top::{BenchTop, done};
     use crate::job::settle::Outcome;
+
+    #[test]
+    fn of_what_was_found_as_many_are_made_anew_as_can_be() {
+        let mut top = BenchTop::new();
+        let first = top.enqueue().id;
+        let job = top.claim();
+        top.settle(&job, Outcome::Failed(Failure::new("broken", "no")));
+        let found = |jobs: &[JobId]| RequeueFound { org: OrgId::default(), jobs: jobs.to_vec() };
+        let nobody = JobId(uuid::Uuid::from_u128(4));
+        let out = top.done(&found(&[nobody, first]));
+        assert_eq!(out.left, [RequeueError::NotFound(nobody)]);
+        assert_eq!(out.made.iter().map(|(from, _)| *from).collect::<Vec<_>>(), [first]);
+        let again = top.done(&found(&[first]));
+        assert!(again.made.is_empty() && matches!(again.left[..], [RequeueError::Before { .. }]));
+        assert!(top.done(&found(&[])).made.is_empty(), "nothing found is nothing done");
+    }
 
     #[test]
     fn a_failed_job_is_made_anew_once_and_linked() {

@@ -31,18 +31,19 @@ pub const MOVES: [Move; 8] = [
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a job cannot go from {from} to {to}; from {from} it can go to {}", list(allowed))]
+#[error("it cannot go from {from} to {to}{}", list(*from, allowed))]
 pub struct IllegalMove {
     pub from: State,
     pub to: State,
     pub allowed: &'static [State],
 }
 
-fn list(states: &[State]) -> String {
-    if states.is_empty() {
-        return "nowhere: it has ended".to_owned();
+fn list(from: State, allowed: &[State]) -> String {
+    if allowed.is_empty() {
+        return format!(": it has ended, and {from} is final");
     }
-    states.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", ")
+    let states: Vec<&str> = allowed.iter().map(|s| s.as_str()).collect();
+    format!("; from {from} it can go to {}", states.join(", "))
 }
 
 impl State {
@@ -82,7 +83,11 @@ impl State {
         if self == to || self.moves().contains(&to) {
             return Ok(());
         }
-        Err(IllegalMove { from: self, to, allowed: self.moves() })
+        Err(self.illegal(to))
+    }
+
+    pub const fn illegal(self, to: Self) -> IllegalMove {
+        IllegalMove { from: self, to, allowed: self.moves() }
     }
 }
 
@@ -194,13 +199,10 @@ mod tests {
         let no = Queued.check(Completed).unwrap_err();
         assert_eq!(
             no.to_string(),
-            "a job cannot go from queued to completed; from queued it can go to executing, failed, cancelled"
+            "it cannot go from queued to completed; from queued it can go to executing, failed, cancelled"
         );
         let no = Failed.check(Queued).unwrap_err();
-        assert_eq!(
-            no.to_string(),
-            "a job cannot go from failed to queued; from failed it can go to nowhere: it has ended"
-        );
+        assert_eq!(no.to_string(), "it cannot go from failed to queued: it has ended, and failed is final");
     }
 
     #[test]

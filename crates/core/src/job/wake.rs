@@ -1,5 +1,6 @@
 //! Waking a parked job. Every answer, signal and timer that a job waits for ends in this.
 
+use super::state::IllegalMove;
 use super::{Change, Pause, State, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
@@ -27,8 +28,8 @@ pub enum Woken {
 pub enum WakeError {
     #[error("job {0} does not exist")]
     NotFound(JobId),
-    #[error("job {job} already ended as {state}")]
-    AlreadyEnded { job: JobId, state: State },
+    #[error("job {job} cannot be woken: {illegal}")]
+    AlreadyEnded { job: JobId, illegal: IllegalMove },
 }
 
 impl Refusal for WakeError {
@@ -59,7 +60,10 @@ impl Command for Wake {
         let mut next = job.clone();
         next.wakes += 1;
         match &mut next.status {
-            Status::Ended { how, .. } => Decision::Refused(WakeError::AlreadyEnded { job: job.id, state: how.state() }),
+            Status::Ended { how, .. } => {
+                let illegal = how.state().illegal(State::Executing);
+                Decision::Refused(WakeError::AlreadyEnded { job: job.id, illegal })
+            }
             Status::AwaitingTool { pause: Pause::Tool, due_at } if due_at.is_none_or(|due| due > cx.now) => {
                 *due_at = Some(cx.now);
                 let told = next.tells("job.woken", json!({ "wakes": next.wakes }));

@@ -45,7 +45,11 @@ impl World {
 
     /// Whoever holds the key, or did when it completed. Its job must be loaded too.
     pub fn load_dedupe(&mut self, org: &OrgId, key: dedupe::Key, holder: Option<JobId>) {
-        self.dedupes.entry((org.clone(), key)).or_insert(holder);
+        let key = (org.clone(), key);
+        if holder.is_none() && !self.dedupes.contains_key(&key) {
+            self.free_keys.insert(key.clone());
+        }
+        self.dedupes.entry(key).or_insert(holder);
     }
 
     pub fn load_message(&mut self, org: &OrgId, id: String, row: Option<Message>) {

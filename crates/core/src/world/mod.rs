@@ -61,6 +61,8 @@ pub struct World {
     lanes: Rows<LaneKey, lane::Row>,
     /// Whoever last held a key: it may have ended since.
     dedupes: BTreeMap<(OrgId, dedupe::Key), Option<JobId>>,
+    /// Keys that nobody stood for when they were looked at.
+    free_keys: BTreeSet<(OrgId, dedupe::Key)>,
     messages: Rows<String, Message>,
     requeued: BTreeMap<(OrgId, JobId), Option<JobId>>,
     /// Jobs from outside that wait in project lanes, of all orgs.

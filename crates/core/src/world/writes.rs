@@ -6,12 +6,13 @@ use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
 use crate::event::{Note, Recorded};
 use crate::id::JobId;
+use crate::job::Job;
 use crate::job::prune::Pruned;
 use crate::lane::{self, LaneKey};
 use crate::name::OrgId;
 use crate::seal::Seal;
 use crate::time::Micros;
-use crate::{once, sink, timer};
+use crate::{dedupe, once, sink, timer};
 
 impl World {
     pub fn is_clean(&self) -> bool {
@@ -24,6 +25,13 @@ impl World {
             && !self.lanes.values().any(|e| e.touched)
             && !self.messages.values().any(|e| e.touched)
             && self.sinks.is_empty()
+    }
+
+    /// Whether nobody stood for this job's dedupe key when it was looked at. Where others write at the
+    /// same time, that must still be so when the job is written.
+    pub fn found_free(&self, job: &Job) -> bool {
+        let key = job.dedupe.as_ref().map(|text| dedupe::Key { kind: job.kind.name.clone(), text: text.clone() });
+        key.is_some_and(|key| self.free_keys.contains(&(job.org.clone(), key)))
     }
 
     /// New jobs last, in the order they came: one may take over a key that another gives up.

@@ -4,20 +4,21 @@ use super::steps::{ask, clean, counts, done, record, settle};
 use crate::lab::{Lab, Node, name};
 use crate::queue_types::{job, keyed, lab_with};
 use anyhow::{Context, Result, ensure};
-use baton_core::OrgId;
 use baton_core::command::{Actor, Refusal};
 use baton_core::job::Failure;
 use baton_core::job::batch::Batch;
 use baton_core::job::enqueue::{Enqueue, EnqueueError, Enqueued, How};
-use baton_core::job::requeue::Requeue;
+use baton_core::job::requeue::{Requeue, RequeueError, RequeueFound};
 use baton_core::job::settle::Outcome;
 use baton_core::limits::MESSAGE_KEPT;
 use baton_core::rules::Rules;
 use baton_core::time::Span;
+use baton_core::{JobId, OrgId};
 use baton_store::{CommitError, DeadLetters, Leased};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn plain(lab: Lab) -> Lab {
     lab_with(lab, Rules::default())
@@ -160,6 +161,58 @@ pub async fn no_more_wait_than_there_is_room_for_though_two_nodes_take_in(lab: L
     let more = (0..4).map(|n| nodes[1].store.commit(job("one", &format!("p{n}")), Actor::Api));
     let taken = join_all(more).await.into_iter().filter(Result::is_ok).count();
     ensure!(taken == 1, "{taken} more");
+    clean(&nodes[0].store).await
+}
+
+pub async fn the_room_of_all_is_filled_from_nothing_by_two_nodes_and_never_overfilled(lab: Lab) -> Result<()> {
+    // Large enough that nodes take in side by side at first.
+    const ROOM: usize = 200;
+    let lab = lab_with(lab, Rules { max_per_project: 1_000, max_global: ROOM as u32, ..Rules::default() });
+    let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
+    let taken = AtomicUsize::new(0);
+    let caller = |n: usize| {
+        let (node, taken) = (&nodes[n % 2], &taken);
+        async move {
+            for round in 0..40 {
+                let size = 1 + (n + round) % 3;
+                let jobs = (0..size).map(|k| job("one", &format!("p{}", (n + k) % 5))).collect();
+                match node.store.commit(Batch { org: OrgId::default(), jobs }, Actor::Api).await {
+                    Ok(made) => taken.fetch_add(made.len(), Ordering::SeqCst),
+                    Err(CommitError::Refused(no)) if no.code() == "queue_full" => continue,
+                    Err(e) => return Err(anyhow::Error::from(e)),
+                };
+            }
+            Ok(())
+        }
+    };
+    for done in join_all((0..8).map(caller)).await {
+        done?;
+    }
+    let taken = taken.into_inner();
+    ensure!(taken == ROOM, "{taken} of {ROOM}");
+    counts(&nodes[0].store, "SELECT count(*) FROM live", ROOM as i64).await?;
+    clean(&nodes[0].store).await
+}
+
+pub async fn a_duplicate_is_dropped_though_the_first_completes_meanwhile(lab: Lab) -> Result<()> {
+    let lab = plain(lab);
+    let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
+    for round in 0..30 {
+        let key = format!("k{round}");
+        let said = (0..6).map(|n| nodes[n % 2].store.commit(keyed("drop", &key, "x"), Actor::Api));
+        let complete = async {
+            let leased = loop {
+                if let Some(leased) = nodes[0].store.claim(ask(&lab, &nodes[0], 1)).await?.leased.pop() {
+                    break leased;
+                }
+            };
+            node_done(&nodes[0], &leased).await
+        };
+        let (said, completed) = futures_util::future::join(join_all(said), complete).await;
+        completed?;
+        let jobs: BTreeSet<_> = said.into_iter().map(|a| Ok(a?.job.id)).collect::<Result<_>>()?;
+        ensure!(jobs.len() == 1, "round {round}: {jobs:?}");
+    }
     clean(&nodes[0].store).await
 }
 
@@ -314,5 +367,32 @@ pub async fn a_dead_letter_whose_duplicate_is_there_is_not_made_anew(lab: Lab) -
         other => anyhow::bail!("{other:?}"),
     }
     ensure!(record(&node, dead).await?.requeued_as.is_none());
+    clean(&node.store).await
+}
+
+pub async fn of_dead_letters_with_one_key_a_filter_makes_one_anew_and_leaves_the_rest(lab: Lab) -> Result<()> {
+    let lab = lab_with(lab, Rules { max_per_project: 4, max_global: 100, ..Rules::default() });
+    let node = lab.node().await?;
+    let mut dead = Vec::new();
+    for _ in 0..2 {
+        for kind in ["single", "merge"] {
+            dead.push(fail_one(&lab, &node, keyed(kind, "a", "x")).await?.job.id);
+        }
+    }
+    for _ in 0..6 {
+        dead.push(fail_one(&lab, &node, job("one", "p1")).await?.job.id);
+    }
+    let found = |jobs: &[JobId]| RequeueFound { org: OrgId::default(), jobs: jobs.to_vec() };
+    let out = node.store.commit(found(&dead), Actor::Api).await?;
+    let made: Vec<_> = out.made.iter().map(|(from, _)| *from).collect();
+    ensure!(made == [&dead[..2], &dead[4..8]].concat(), "{made:?} of {dead:?}");
+    let left: Vec<_> = out.left.iter().map(|no| (no.job(), no.code())).collect();
+    let expected = [(2, "job_conflict"), (3, "job_conflict"), (8, "queue_full"), (9, "queue_full")];
+    ensure!(left == expected.map(|(n, code)| (Some(dead[n]), code)), "{left:?}");
+    let full = node.store.commit(found(&dead[8..]), Actor::Api).await;
+    ensure!(
+        matches!(full, Err(CommitError::Refused(RequeueError::Job { source, .. })) if source.code() == "queue_full")
+    );
+    ensure!(node.store.commit(found(&[]), Actor::Api).await?.made.is_empty());
     clean(&node.store).await
 }

@@ -202,6 +202,30 @@ pub async fn an_aged_job_of_a_high_number_is_seen_behind_fresh_ones(lab: Lab) ->
     clean(&node.store).await
 }
 
+pub async fn an_aged_job_is_seen_behind_delayed_ones_that_are_due_now(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    let due = node.store.now().await?.plus(Span::secs(60));
+    for _ in 0..3 {
+        let late = Enqueue { not_before: Some(due), ..job("one", "p1") };
+        node.store.commit(late, Actor::Api).await?;
+    }
+    let old = enqueue(&node, "one", "p1", BACKGROUND).await?;
+    lab.advance(Span::secs(61));
+    for _ in 0..4 {
+        enqueue(&node, "one", "p1", INTERACTIVE).await?;
+    }
+    let (mut turns, mut held, mut order) = (Turns::default(), Vec::new(), Vec::new());
+    for _ in 0..8 {
+        held = go_on(&lab, &node, &held, 1, &mut turns).await?;
+        let job = &held.first().context("there is more")?.job;
+        order.push((job.priority, job.id == old.id));
+    }
+    let (i, b) = ((INTERACTIVE, false), (BACKGROUND, false));
+    ensure!(order == [i, i, i, (BACKGROUND, true), i, b, b, b], "{order:?}");
+    clean(&node.store).await
+}
+
 pub async fn a_paused_lane_gives_nothing_until_it_is_resumed(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let node = lab.node().await?;

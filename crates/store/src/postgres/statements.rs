@@ -121,6 +121,10 @@ statements! {
         head_hash, head_at, slot, dedupe, failures, aside, max_attempts) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE live.ctid = t.ctid RETURNING 1) \
         SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
+    /// Another node may have made and completed the job of a key since it was seen to be free.
+    still_free = "SELECT baton_raced(count(*), 0::bigint, 'a dedupe key') FROM unnest($1::text[], $2::text[], $3::text[]) \
+        AS k(org, type, key) CROSS JOIN LATERAL (SELECT 1 FROM dropped x WHERE x.org = k.org AND x.type = k.type \
+        AND x.key = k.key OFFSET 0) d";
     delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE live.ctid = t.ctid RETURNING 1) \

@@ -138,6 +138,14 @@ impl<'a> Batch<'a> {
                 col(&enter, |j| Aside::stored(j.aside.as_deref())),
             ]
         });
+        let fresh: Vec<&Job> = enter.into_iter().filter(|job| world.found_free(job)).collect();
+        self.add(fresh.len(), &s.still_free, || {
+            params![
+                col(&fresh, |j| j.org.as_str()),
+                col(&fresh, |j| j.kind.name.as_str()),
+                col(&fresh, |j| j.dedupe.as_deref()),
+            ]
+        });
         self.add(end.len(), &s.end_jobs, || {
             params![
                 col(&end, |(j, _)| j.org.as_str()),

@@ -175,21 +175,32 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Of the jobs behind the class's best number, the one that has waited for longest.
+    /// The background job that has waited for longest: the first of those that stand in the order of
+    /// their arrival, or the first of the others. Which of the two, whoever picks sees.
     fn longest(&self, org: &OrgId, lane: &LaneKey, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let mut waiting = self.conn.prepare_cached(&format!(
-            "SELECT {} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.priority > {BACKGROUND}
+        let own_order = format!(
+            "SELECT {} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
+             AND (l.priority > {BACKGROUND} OR l.since <> l.created_at)
              AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
             rows::LIVE
-        ))?;
-        let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX)))?;
-        while let Some(row) = scan.next()? {
-            let job = live_job(row)?;
-            if self.ask.kinds.contains(&job.kind) {
-                if heads.iter().all(|head| head.job.id != job.id) {
-                    heads.push(self.candidate(row, job)?);
+        );
+        let by_arrival = format!(
+            "SELECT * FROM (SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
+             AND l.priority = {BACKGROUND} AND l.org = ?1 AND l.lane = ?2 ORDER BY l.ord LIMIT ?3) l
+             WHERE l.since = l.created_at",
+            rows::LIVE
+        );
+        for sql in [own_order, by_arrival] {
+            let mut waiting = self.conn.prepare_cached(&sql)?;
+            let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX)))?;
+            while let Some(row) = scan.next()? {
+                let job = live_job(row)?;
+                if self.ask.kinds.contains(&job.kind) {
+                    if heads.iter().all(|head| head.job.id != job.id) {
+                        heads.push(self.candidate(row, job)?);
+                    }
+                    break;
                 }
-                break;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ const ALL: [Migration; 3] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
-    Migration { version: 3, name: "aging", oldest: 2, sql: include_str!("migrations/0003_aging.sql") },
+    Migration { version: 3, name: "exact", oldest: 2, sql: include_str!("migrations/0003_exact.sql") },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes

@@ -12,6 +12,7 @@ use crate::time::Micros;
 use serde_json::json;
 
 /// Who already stands for what is asked for.
+#[derive(Clone, Copy)]
 enum Holder<'a> {
     /// Made by this very command.
     Here(usize),
@@ -55,6 +56,38 @@ impl<'a> Intake<'a> {
         self.view.dedupe(key).map(Holder::There)
     }
 
+    /// The job because of which an order would make no new one. Looking changes nothing.
+    pub fn stands_for(&self, order: &Enqueue) -> Option<JobId> {
+        let entry = self.defs.newest(&order.kind)?;
+        let inside = super::inside(order, entry);
+        let key = entry.job_type.dedupe.key(&order.kind, &super::facts(order, &inside))?;
+        match self.stand_in(entry.job_type.dedupe.mode, &key)?.0 {
+            Holder::Here(at) => Some(self.made[at].job.id),
+            Holder::There(job) => Some(job.id),
+        }
+    }
+
+    /// Who stands for a key so that nothing new is made, and how.
+    fn stand_in(&self, mode: Mode, key: &dedupe::Key) -> Option<(Holder<'a>, How)> {
+        let holder = self.holder(key)?;
+        let how = match (mode, holder) {
+            (Mode::MergeDuplicate, Holder::Here(_)) => How::Merged,
+            (Mode::DropDuplicate, Holder::Here(_)) => How::Dropped,
+            (_, Holder::Here(_)) => How::AlreadyQueued,
+            (_, Holder::There(job)) => match (mode, &job.status) {
+                (Mode::DropDuplicate, Status::Ended { how: End::Completed, .. }) => How::Dropped,
+                (_, Status::Ended { .. }) | (Mode::None, _) => return None,
+                (Mode::SingleFlight, _) => How::AlreadyQueued,
+                (Mode::DropDuplicate, _) => How::Dropped,
+                (Mode::MergeDuplicate, Status::Queued { .. } | Status::AwaitingTool { pause: Pause::Retry, .. }) => {
+                    How::Merged
+                }
+                (Mode::MergeDuplicate, _) => return None,
+            },
+        };
+        Some((holder, how))
+    }
+
     /// What a duplicate comes to, if it makes no new job.
     pub(super) fn duplicate(
         &mut self,
@@ -62,35 +95,18 @@ impl<'a> Intake<'a> {
         entry: &Entry,
         key: &dedupe::Key,
     ) -> Result<Option<Enqueued>, EnqueueError> {
-        let mode = entry.job_type.dedupe.mode;
-        let how = match self.holder(key) {
+        let (job, how) = match self.stand_in(entry.job_type.dedupe.mode, key) {
             None => return Ok(None),
-            Some(Holder::Here(at)) => {
-                if mode == Mode::MergeDuplicate {
+            Some((Holder::Here(at), how)) => {
+                if how == How::Merged {
                     let cold = &mut self.made[at].cold;
                     cold.payload = merged(entry, &cold.payload, &order.payload)?;
-                    let made = &self.made[at];
-                    return Ok(Some(standing(&made.job, &made.cold, None, How::Merged)));
                 }
                 let made = &self.made[at];
-                let how = if mode == Mode::DropDuplicate { How::Dropped } else { How::AlreadyQueued };
                 return Ok(Some(standing(&made.job, &made.cold, None, how)));
             }
-            Some(Holder::There(job)) => match (mode, &job.status) {
-                (_, Status::Ended { how, .. }) => {
-                    let dropped = mode == Mode::DropDuplicate && *how == End::Completed;
-                    dropped.then_some((job, How::Dropped))
-                }
-                (Mode::None, _) => None,
-                (Mode::SingleFlight, _) => Some((job, How::AlreadyQueued)),
-                (Mode::DropDuplicate, _) => Some((job, How::Dropped)),
-                (Mode::MergeDuplicate, Status::Queued { .. } | Status::AwaitingTool { pause: Pause::Retry, .. }) => {
-                    Some((job, How::Merged))
-                }
-                (Mode::MergeDuplicate, _) => None,
-            },
+            Some((Holder::There(job), how)) => (job, how),
         };
-        let Some((job, how)) = how else { return Ok(None) };
         let Some((_, cold, ending)) = self.view.record(job.id) else { return Ok(None) };
         if how != How::Merged {
             return Ok(Some(standing(job, cold, ending, how)));

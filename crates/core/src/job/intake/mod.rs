@@ -18,6 +18,7 @@ use crate::lane::{self, LaneKey};
 use crate::limits;
 use crate::rules::Rules;
 use crate::template::Facts;
+use crate::time::Micros;
 use crate::timer;
 use crate::world::View;
 use serde_json::{Value, json};
@@ -63,6 +64,27 @@ fn is_message_id(text: &str) -> bool {
 /// Among those that the configured caps are about.
 fn in_crowd(order: &Enqueue, entry: &Entry) -> bool {
     order.origin.is_outside() && entry.job_type.lane.is_default()
+}
+
+/// Refuses what is too large or lies at no possible time.
+fn check(order: &Enqueue, now: Micros) -> Result<(), EnqueueError> {
+    let bytes = order.payload.len();
+    if bytes > limits::PAYLOAD_BYTES {
+        return Err(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
+    }
+    let horizon = now.plus(limits::AHEAD);
+    for (what, at) in [("the start", order.not_before), ("the deadline", order.deadline)] {
+        if at.is_some_and(|at| at > horizon) {
+            return Err(EnqueueError::TooFarAhead { what });
+        }
+    }
+    if order.deadline.is_some_and(|at| at <= now) {
+        return Err(EnqueueError::DeadlinePast);
+    }
+    if order.deadline.zip(order.not_before).is_some_and(|(deadline, start)| deadline <= start) {
+        return Err(EnqueueError::DeadlineBeforeStart);
+    }
+    Ok(())
 }
 
 /// A job that this command has made.
@@ -131,15 +153,22 @@ impl<'a> Intake<'a> {
         if !rules.enabled && order.origin != Origin::Engine {
             return Err(EnqueueError::Disabled);
         }
-        let entry = self.check(order, cx)?;
+        let Some(entry) = self.defs.newest(&order.kind) else {
+            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names() });
+        };
+        if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {
+            return Err(EnqueueError::BadMessageId);
+        }
+        // Before anything that time can make wrong: whoever says it again was understood the first time.
+        if let Some(known) = self.said_before(order, cx.now)? {
+            self.tell_of(&known);
+            return Ok(known);
+        }
+        check(order, cx.now)?;
         let inside = inside(order, entry);
         let facts = facts(order, &inside);
         if let Some(shape) = &entry.payload {
             shape.check(&inside).map_err(|detail| EnqueueError::InvalidPayload { detail })?;
-        }
-        if let Some(known) = self.said_before(order, cx.now)? {
-            self.tell_of(&known);
-            return Ok(known);
         }
         let key = entry.job_type.dedupe.key(&order.kind, &facts);
         if let Some(key) = &key
@@ -160,32 +189,6 @@ impl<'a> Intake<'a> {
         let made = self.make(order, entry, place, key, cx);
         let how = if follow_up { How::FollowUp } else { How::Enqueued };
         Ok(Enqueued { job: made.job.clone(), cold: made.cold.clone(), ending: None, how })
-    }
-
-    fn check(&self, order: &Enqueue, cx: &Ctx<'_>) -> Result<&'a Entry, EnqueueError> {
-        let Some(entry) = self.defs.newest(&order.kind) else {
-            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names() });
-        };
-        let bytes = order.payload.len();
-        if bytes > limits::PAYLOAD_BYTES {
-            return Err(EnqueueError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });
-        }
-        if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {
-            return Err(EnqueueError::BadMessageId);
-        }
-        let horizon = cx.now.plus(limits::AHEAD);
-        for (what, at) in [("the start", order.not_before), ("the deadline", order.deadline)] {
-            if at.is_some_and(|at| at > horizon) {
-                return Err(EnqueueError::TooFarAhead { what });
-            }
-        }
-        if order.deadline.is_some_and(|at| at <= cx.now) {
-            return Err(EnqueueError::DeadlinePast);
-        }
-        if order.deadline.zip(order.not_before).is_some_and(|(deadline, start)| deadline <= start) {
-            return Err(EnqueueError::DeadlineBeforeStart);
-        }
-        Ok(entry)
     }
 
     /// Refuses what would wait behind too many.
