@@ -23,6 +23,9 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// How long a server that could not start waits for its store to close.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
+/// How long what was left behind may hold on to its threads before the process ends without it.
+const THREADS_WAIT: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// For somebody at a terminal.
@@ -54,7 +57,10 @@ pub fn run(mode: Mode, args: &SettingsArgs) -> Result<(), Fault> {
         .enable_all()
         .build()
         .map_err(|error| Fault::new("start_failed", format!("the runtime cannot be started: {error}")))?;
-    runtime.block_on(live(mode, &settings))
+    let lived = runtime.block_on(live(mode, &settings));
+    // Dropping it would wait for as long as a handler blocks its thread.
+    runtime.shutdown_timeout(THREADS_WAIT);
+    lived
 }
 
 async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {

@@ -14,8 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Between two looks for leases that no beat got through for.
+/// Between two looks for leases that no beat got through for, at most.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Beats that a lease lasts for: one may be lost, and the next one late.
+const BEATS_PER_LEASE: u32 = 3;
+/// However short a lease is, there is no more to do than this.
+const REST_MIN: Duration = Duration::from_millis(5);
 
 /// Ends by being aborted, after the pool has ended.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -26,25 +30,45 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 async fn beats(shared: &Shared) {
     let mut leases = shared.store.watch_leases();
+    let mut added = shared.held.watch_added();
+    let mut last = Instant::now();
     loop {
+        added.mark_unchanged();
         tokio::select! {
             biased;
-            () = tokio::time::sleep(shared.options.beat_every) => {}
+            () = tokio::time::sleep_until(last + rest(shared)) => {}
             // Somebody wants jobs to end, perhaps ours: a beat tells.
             Ok(()) = leases.changed() => {}
             () = shared.beat_again.notified() => {}
+            // Its lease may be shorter than all before it.
+            Ok(()) = added.changed() => continue,
         }
         leases.mark_unchanged();
+        last = Instant::now();
         beat(shared).await;
     }
 }
 
+/// Between two beats, as long as what is held now allows.
+fn rest(shared: &Shared) -> Duration {
+    let lease = shared.held.shortest_lease().map(|lease| lease.to_std() / BEATS_PER_LEASE);
+    lease.map_or(shared.options.beat_every, |lease| lease.max(REST_MIN).min(shared.options.beat_every))
+}
+
 /// Stops handlers before somebody else can begin their jobs.
 async fn overdue(shared: &Shared) {
-    let look_every = LOOK_EVERY.min(shared.options.beat_every);
+    let mut added = shared.held.watch_added();
+    let mut last = Instant::now();
     loop {
-        tokio::time::sleep(look_every).await;
-        let stopped = shared.held.stop_overdue(Instant::now() + look_every);
+        added.mark_unchanged();
+        let look_every = LOOK_EVERY.min(rest(shared));
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(last + look_every) => {}
+            Ok(()) = added.changed() => continue,
+        }
+        last = Instant::now();
+        let stopped = shared.held.stop_overdue(last + look_every);
         if stopped > 0 {
             metrics::counter!("baton_leases_lost_total").increment(stopped as u64);
             tracing::warn!(stopped, "no heartbeat got through in time; handlers are stopped");

@@ -25,6 +25,8 @@ pub(crate) struct Run {
     pub context: Context,
     /// That was interrupted, once.
     pub interrupted: bool,
+    /// This node has told it to end, for reasons of its own.
+    pub sent_off: bool,
     /// When it has run long enough.
     pub times_out: Option<Instant>,
 }
@@ -43,16 +45,37 @@ struct Holding {
 
 /// Shared by the pool, which fills it, and by the beater and the sweeper, which look at it.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<BTreeMap<Fence, Holding>>);
+pub(crate) struct Held {
+    all: Mutex<BTreeMap<Fence, Holding>>,
+    added: watch::Sender<()>,
+}
+
+/// A handler has ended.
+pub(crate) struct Ended {
+    pub fence: Fence,
+    /// After this node had told it to: if it did not finish then, that is no failure of the job's.
+    pub sent_off: bool,
+}
 
 impl Held {
     fn all(&self) -> MutexGuard<'_, BTreeMap<Fence, Holding>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, run: Run, at_stop: AtStop) {
         let good_until = asked_at + lease.to_std();
         self.all().insert(fence, Holding { lease, good_until, overdue: false, run: Some(run), at_stop });
+        self.added.send_replace(());
+    }
+
+    /// Changes when something is held that was not before.
+    pub fn watch_added(&self) -> watch::Receiver<()> {
+        self.added.subscribe()
+    }
+
+    /// Of all leases, how long the shortest lasts without a beat.
+    pub fn shortest_lease(&self) -> Option<Span> {
+        self.all().values().map(|h| h.lease).min()
     }
 
     /// What becomes of the job if it is stopped because its node stops.
@@ -66,12 +89,10 @@ impl Held {
     }
 
     /// The handler has ended; whose it was. The lease is held on until it is settled.
-    pub fn handler_ended(&self, task: Id) -> Option<Fence> {
-        let mut all = self.all();
-        let found = all.iter_mut().find(|(_, h)| h.run.as_ref().is_some_and(|run| run.task.id() == task));
-        found.map(|(fence, holding)| {
-            holding.run = None;
-            fence.clone()
+    pub fn handler_ended(&self, task: Id) -> Option<Ended> {
+        self.all().iter_mut().find_map(|(fence, holding)| {
+            let run = holding.run.take_if(|run| run.task.id() == task)?;
+            Some(Ended { fence: fence.clone(), sent_off: run.sent_off })
         })
     }
 
@@ -132,7 +153,8 @@ impl Held {
     pub fn stop_overdue(&self, by: Instant) -> usize {
         let mut news = 0;
         for holding in self.all().values_mut().filter(|h| h.good_until < by) {
-            if let Some(run) = &holding.run {
+            if let Some(run) = &mut holding.run {
+                run.send_off();
                 run.stop();
                 news += usize::from(!holding.overdue);
                 holding.overdue = true;
@@ -141,14 +163,20 @@ impl Held {
         news
     }
 
-    /// Asks every handler to end.
+    /// Asks every handler to end, because the node does.
     pub fn ask_all(&self) {
-        self.all().values_mut().filter_map(|h| h.run.as_mut()).for_each(Run::ask);
+        for run in self.all().values_mut().filter_map(|h| h.run.as_mut()) {
+            run.send_off();
+            run.ask();
+        }
     }
 
-    /// Stops every handler.
+    /// Stops every handler, because the node does.
     pub fn stop_all(&self) {
-        self.all().values().filter_map(|h| h.run.as_ref()).for_each(Run::stop);
+        for run in self.all().values_mut().filter_map(|h| h.run.as_mut()) {
+            run.send_off();
+            run.stop();
+        }
     }
 
     /// When the next handler has run long enough.
@@ -180,6 +208,11 @@ impl Held {
 }
 
 impl Run {
+    /// What has ended before that ended for its own reasons.
+    fn send_off(&mut self) {
+        self.sent_off |= !self.task.is_finished();
+    }
+
     fn ask(&mut self) {
         self.cancel.send_replace(true);
         if !self.interrupted && !self.context.is_empty() {

@@ -82,7 +82,9 @@ impl JobCx {
         *self.line.cancelled.borrow()
     }
 
-    /// Resolves when somebody wants the job to end. Whatever it comes to then is discarded.
+    /// Resolves when somebody wants the job to end; whatever it comes to then is discarded. Also
+    /// when its node stops: what it comes to still counts then, and if it fails it is given back, or
+    /// ends with the node, as its type says.
     pub async fn cancelled(&self) {
         let mut cancelled = self.line.cancelled.clone();
         if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {

@@ -15,7 +15,8 @@ pub struct Options {
     pub seal_key: Option<seal::Key>,
     /// Remembers the last seals outside the database: see [`crate::seal_memory`].
     pub seal_memory: Option<PathBuf>,
-    /// Between two heartbeats; leases last three times as long.
+    /// Between two heartbeats at most: leases that last less than three times as long are beaten for
+    /// more often.
     pub beat_every: Duration,
     /// The pool looks for work this often even if nobody wakes it.
     pub poll_every: Duration,

@@ -5,7 +5,7 @@
 //! harmless, forgetting it is not.
 
 use crate::engine::Shared;
-use crate::held::Run;
+use crate::held::{Ended, Run};
 use crate::job_cx::{JobCx, Line};
 use crate::registry::Outcome;
 use baton_core::command::Actor;
@@ -217,7 +217,7 @@ impl Pool {
             fence,
             lease,
             asked_at,
-            Run { handler, task, cancel, context, interrupted: false, times_out },
+            Run { handler, task, cancel, context, interrupted: false, sent_off: false, times_out },
             at_stop,
         );
         let _ = go.send(());
@@ -268,7 +268,7 @@ impl Pool {
             Err(e) if e.is_cancelled() => (e.id(), None),
             Err(e) => (e.id(), Some(Outcome::Failed(Failure::new("handler_panicked", "the handler panicked")))),
         };
-        let Some(fence) = self.shared.held.handler_ended(task) else {
+        let Some(Ended { fence, sent_off }) = self.shared.held.handler_ended(task) else {
             // Its lease is lost or was settled without it.
             if outcome.is_some() {
                 metrics::counter!("baton_outcomes_discarded_total").increment(1);
@@ -276,6 +276,8 @@ impl Pool {
             return;
         };
         let outcome = match outcome {
+            // It gave up as it was told to. That is not the job's fault.
+            Some(Outcome::Failed(_)) if sent_off => self.stopped(&fence),
             Some(outcome) => settle_outcome(outcome),
             // Stopped by us: because the lease may be lost, then the fence refuses this, or because
             // the engine stops.

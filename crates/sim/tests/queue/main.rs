@@ -20,7 +20,7 @@ use baton_core::retry::Policy;
 use baton_core::rules::Rules;
 use baton_core::time::Span;
 use baton_core::{JobId, Json, OrgId, sink};
-use baton_engine::{Done, Engine, JobCx, JobDefinition, Outcome, Registry};
+use baton_engine::{Done, Engine, JobCx, JobDefinition, Options, Outcome, Registry};
 use baton_sim::lab::{Lab, name};
 use baton_sim::on_both;
 use baton_sim::stage::{clean, is, options, record, start, until, until_ended};

@@ -6,6 +6,7 @@ on_both! {
     a_job_that_runs_too_long_is_stopped_and_tried_again
     a_handler_that_blocks_its_thread_keeps_neither_its_lane_nor_its_slot
     stopping_does_not_wait_for_a_handler_that_ignores_it
+    giving_up_when_the_node_stops_is_no_failure_and_finishing_counts
     a_transient_failure_is_tried_again_until_it_goes_well
     failures_that_would_repeat_are_final_and_budgets_end
     a_job_asks_and_goes_on_with_the_answer
@@ -87,6 +88,47 @@ async fn stopping_does_not_wait_for_a_handler_that_ignores_it(lab: Lab) -> Resul
             ensure!((after.job.attempts, after.job.failures) == (1, 0), "nobody's fault");
         }
         drop(release);
+        clean(&store).await?;
+        store.close().await;
+    }
+    Ok(())
+}
+
+/// Until its node stops; then it does as its project says.
+async fn until_told(cx: JobCx, tell: mpsc::UnboundedSender<JobId>) -> Outcome {
+    let _ = tell.send(cx.job.id);
+    cx.cancelled().await;
+    match cx.job.project.as_str() {
+        "fails" => Outcome::Failed(Failure::new("told_to_end", "it gave up")),
+        "panics" => panic!("it was told to end"),
+        _ => Outcome::Done(Json::of(&json!({}))),
+    }
+}
+
+async fn giving_up_when_the_node_stops_is_no_failure_and_finishing_counts(lab: Lab) -> Result<()> {
+    for (at_stop, gave_up) in [(AtStop::Cancel, Face::Canceled), (AtStop::GiveBack, Face::Queued)] {
+        let text = format!("obeys-{}", gave_up.as_str());
+        let (tell, mut began) = mpsc::unbounded_channel();
+        let mut registry = Registry::empty();
+        registry.add(JobType { at_stop, ..kind(&text) }, move |cx: JobCx, _: Json| until_told(cx, tell.clone()));
+        let definitions = Arc::new(registry.definitions(Rules::default()));
+        let node = lab.node_knowing(&format!("node_{}", gave_up.as_str()), definitions).await?;
+        let settings = Options { slots: 3, ..options(&node) };
+        let engine = Engine::start(node.store.clone(), registry, settings).await?;
+        let mut jobs = Vec::new();
+        for project in ["fails", "panics", "finishes"] {
+            jobs.push((project, enqueue(engine.store(), order(&text, project)).await?));
+            began.recv().await.context("it begins")?;
+        }
+        let store = lab.node_named("looker").await?.store;
+        engine.stop(Duration::ZERO).await;
+        for (project, job) in jobs {
+            let after = record(&store, job).await?;
+            let face = if project == "finishes" { Face::Completed } else { gave_up };
+            ensure!(after.job.status.face() == face, "{project}: {:?}, {:?}", after.job.status, after.error);
+            ensure!((after.job.attempts, after.job.failures) == (1, 0), "nobody's fault");
+            ensure!(face != Face::Canceled || reason(&after) == "shutdown_timeout");
+        }
         clean(&store).await?;
         store.close().await;
     }
