@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use support::{PATIENCE, Schema, Server, http, run};
+use support::{PATIENCE, Schema, Server, get, http, run};
 
 const CLIENTS: usize = 8;
 const PROJECTS: usize = 3;
@@ -143,12 +143,6 @@ fn post(address: SocketAddr, n: usize) -> Option<(u16, String)> {
     let body = format!(r#"{{"type":"echo","projectId":"{}","payload":{{"message":"m{n}"}}}}"#, project(n));
     let headers = format!("Content-Type: application/json\r\nIdempotency-Key: key-{n}\r\n");
     http(address, "POST", "/api/v1/jobs", &headers, &body).map(|(status, _, body)| (status, body))
-}
-
-fn get<T: serde::de::DeserializeOwned>(address: SocketAddr, path: &str) -> T {
-    let (status, _, body) = http(address, "GET", path, "", "").unwrap();
-    assert_eq!(status, 200, "{body}");
-    serde_json::from_str(&body).unwrap()
 }
 
 /// Every key is still known, with the very answer that was given first.

@@ -218,6 +218,13 @@ pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: 
     (body.len() == whole).then(|| (status, head.to_owned(), body.to_owned()))
 }
 
+/// What is there.
+pub fn get<T: serde::de::DeserializeOwned>(address: SocketAddr, path: &str) -> T {
+    let (status, _, body) = http(address, "GET", path, "", "").unwrap();
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
 /// A database of one test's own, for tests without a runtime.
 pub struct Schema(baton_sim::schema::Schema);
 
