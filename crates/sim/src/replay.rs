@@ -26,18 +26,24 @@ pub struct Life {
     pub state: State,
     /// Events so far.
     pub events: i64,
-    lane: String,
+    pub lane: String,
+    /// Of its lane.
+    pub holds_slot: bool,
     token: i64,
     attempt: u64,
     at: Micros,
-    holds_slot: bool,
 }
 
 impl Life {
     fn new(event: &Recorded) -> Result<Self> {
         ensure!(event.kind == "job.queued", "it begins in the middle");
         let lane = event.data.value()["lane"].as_str().context("a queued job names its lane")?.to_owned();
-        Ok(Self { state: State::Received, events: 0, lane, token: 0, attempt: 0, at: event.at, holds_slot: false })
+        Ok(Self { state: State::Received, events: 0, lane, holds_slot: false, token: 0, attempt: 0, at: event.at })
+    }
+
+    /// It wants a slot, now or later.
+    pub const fn waits(&self) -> bool {
+        !self.holds_slot && !self.state.is_ended()
     }
 
     fn step(&mut self, event: &Recorded) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Every commit of every story is a crash point, on both databases.
 
 use baton_sim::crash::{
-    Batches, Cancels, Duplicates, Lanes, Retention, Retries, Schedules, Sinks, Spine, Story, explore,
+    Batches, Cancels, Duplicates, Full, Lanes, Retention, Retries, Schedules, Sinks, Spine, Story, explore,
 };
 use baton_sim::lab::Place;
 use baton_store::faults::Mishap;
@@ -69,6 +69,7 @@ macro_rules! stories {
 stories! {
     lanes_are_never_over_their_limit: Lanes;
     duplicates_are_one_job: Duplicates;
+    what_has_no_room_is_refused_until_there_is: Full;
     retries_stay_within_their_budgets: Retries;
     cancelled_jobs_end_and_asked_ones_go_on: Cancels;
     batches_are_whole_and_dead_letters_are_made_anew_once: Batches;

@@ -41,7 +41,8 @@ async fn check(leases: &[Span]) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     for job in jobs {
-        let done = until_ended(engine.store(), job).await?.job;
+        let ended = tokio::time::timeout(4 * WORK, until_ended(engine.store(), job)).await;
+        let done = ended.map_err(|_| anyhow::anyhow!("it is begun again and again"))??.job;
         anyhow::ensure!(done.status.face() == Face::Completed && done.attempts == 1, "{done:?}");
     }
     clean(engine.store()).await

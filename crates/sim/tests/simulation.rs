@@ -6,7 +6,8 @@ use baton_sim::simulation::run;
 const SEEDS: u64 = 100;
 
 /// What must happen in any hundred seeds: otherwise a simulation says nothing about it.
-const HAPPENS: [&str; 30] = [
+const HAPPENS: [&str; 33] = [
+    "an aged job went first",
     "job.asked",
     "job.cancel_requested: user_requested",
     "job.cancelled: interrupt_timeout",
@@ -32,6 +33,8 @@ const HAPPENS: [&str; 30] = [
     "job.woken",
     "lane.paused",
     "lane.resumed",
+    "refused: queue_full",
+    "refused: queue_full, everywhere",
     "retention.pruned",
     "schedule.created",
     "schedule.deleted",

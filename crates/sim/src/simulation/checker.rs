@@ -1,9 +1,12 @@
 //! What must hold after every single commit.
 
+use super::aging::Aging;
 use super::kinds;
+use super::room::Room;
 use super::rows;
 use crate::replay::Replay;
 use anyhow::{Result, ensure};
+use baton_core::rules::Rules;
 use baton_core::{Digest, JobId};
 use baton_store::{Disk, JobRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +29,8 @@ struct Seen {
     hashes: Vec<Digest>,
     happened: BTreeMap<String, u64>,
     replay: Replay,
+    room: Room,
+    aging: Aging,
     /// Jobs that a client was told exist.
     promised: BTreeSet<JobId>,
     jobs: BTreeSet<JobId>,
@@ -34,13 +39,15 @@ struct Seen {
 }
 
 impl Checker {
-    pub fn new(disk: Disk) -> Self {
+    pub fn new(disk: Disk, rules: Rules) -> Self {
         let seen = Seen {
             writes: 0,
             pos: 0,
             hashes: Vec::new(),
             happened: BTreeMap::new(),
             replay: Replay::new(kinds::limits),
+            room: Room::new(rules),
+            aging: Aging::new(rules),
             promised: BTreeSet::new(),
             jobs: BTreeSet::new(),
             ended: BTreeMap::new(),
@@ -54,6 +61,11 @@ impl Checker {
 
     pub fn promise(&self, job: JobId) {
         self.seen().promised.insert(job);
+    }
+
+    /// Something worth counting that is no event.
+    pub fn happened(&self, what: &str, times: u64) {
+        self.seen().happened(what, times);
     }
 
     /// Every job that has ended, as it ended.
@@ -113,13 +125,25 @@ impl Checker {
 }
 
 impl Seen {
+    fn happened(&mut self, what: &str, times: u64) {
+        if times > 0 {
+            *self.happened.entry(what.to_owned()).or_default() += times;
+        }
+    }
+
     fn events(&mut self, disk: &Disk) -> Result<()> {
         let (events, pos) = disk.history(self.pos)?;
         for event in &events {
+            let job = JobId(event.subject);
+            let before = self.replay.life(job).cloned();
             self.replay.step(event)?;
+            if let Some(after) = self.replay.life(job) {
+                self.room.step(event, after)?;
+                self.aging.step(event, before.as_ref(), after);
+            }
             self.hashes.push(event.hash);
             let reason = event.data.value()["reason"].as_str().map(|reason| format!("{}: {reason}", event.kind));
-            *self.happened.entry(reason.unwrap_or_else(|| event.kind.clone())).or_default() += 1;
+            self.happened(reason.as_ref().unwrap_or(&event.kind), 1);
         }
         self.pos = pos;
         Ok(())
@@ -128,6 +152,8 @@ impl Seen {
     fn rows(&mut self, disk: &Disk) -> Result<()> {
         let jobs = disk.jobs()?;
         rows::check(&jobs, &disk.timers()?)?;
+        let went_first = self.aging.check(&jobs)?;
+        self.happened("an aged job went first", went_first);
         let mut there = BTreeSet::new();
         for record in jobs {
             let id = record.job.id;

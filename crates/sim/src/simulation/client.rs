@@ -5,7 +5,7 @@ use super::life::Fleet;
 use super::luck::Luck;
 use super::order::Order;
 use anyhow::{Result, bail};
-use baton_core::command::{Actor, Command};
+use baton_core::command::{Actor, Command, Refusal};
 use baton_core::job::batch::Batch;
 use baton_core::job::enqueue::{Enqueue, EnqueueError, Enqueued};
 use baton_core::job::requeue::{Requeue, RequeueError};
@@ -91,8 +91,11 @@ impl Client<'_> {
             self.until_answered(asked).await?.map(|ids| ids[0])
         };
         match answered {
-            Some(id) => self.promised(id, order),
-            None => Ok(()),
+            Ok(id) => self.promised(id, order),
+            Err(why) => {
+                self.luck.refused(&why);
+                Ok(())
+            }
         }
     }
 
@@ -106,7 +109,13 @@ impl Client<'_> {
             let (batch, once) = (Batch { org: OrgId::default(), jobs }, once(first, list));
             async move { ids(store.commit_once(batch, Actor::Api, once).await, list) }
         };
-        let Some(ids) = self.until_answered(asked).await? else { return Ok(()) };
+        let ids = match self.until_answered(asked).await? {
+            Ok(ids) => ids,
+            Err(why) => {
+                self.luck.refused(&why);
+                return Ok(());
+            }
+        };
         for (id, order) in ids.into_iter().zip(orders) {
             self.promised(id, order)?;
         }
@@ -136,25 +145,34 @@ impl Client<'_> {
     }
 }
 
-/// Which job a message stands for; `Some(None)` if it was refused.
-fn said(answer: Result<Enqueued, CommitError<EnqueueError>>) -> Option<Option<JobId>> {
+/// An answer, or why there is none.
+type Said<T> = Result<T, String>;
+
+fn refused(no: &impl Refusal) -> String {
+    // There are two kinds of being full, of which each must be met.
+    let everywhere = no.to_string().contains("all projects");
+    format!("{}{}", no.code(), if everywhere { ", everywhere" } else { "" })
+}
+
+/// Which job a message stands for.
+fn said(answer: Result<Enqueued, CommitError<EnqueueError>>) -> Option<Said<JobId>> {
     match answer {
-        Ok(out) => Some(Some(out.job.id)),
-        Err(CommitError::Refused(EnqueueError::MessageForgotten { job })) => Some(Some(job)),
-        Err(CommitError::Refused(_)) => Some(None),
+        Ok(out) => Some(Ok(out.job.id)),
+        Err(CommitError::Refused(EnqueueError::MessageForgotten { job })) => Some(Ok(job)),
+        Err(CommitError::Refused(no)) => Some(Err(refused(&no))),
         Err(_) => None,
     }
 }
 
-/// Which jobs a request under a key came to; `Some(None)` if it was refused.
-fn ids<T, No: std::error::Error>(
+/// Which jobs a request under a key came to.
+fn ids<T, No: Refusal>(
     answer: Result<Answer<T>, CommitError<No>>,
     list: impl Fn(&T) -> Vec<JobId>,
-) -> Option<Option<Vec<JobId>>> {
+) -> Option<Said<Vec<JobId>>> {
     match answer {
-        Ok(Answer::Fresh(out)) => Some(Some(list(&out))),
-        Ok(Answer::Replayed(before)) => before.body.split(' ').map(str::parse).collect::<Result<_, _>>().ok().map(Some),
-        Err(CommitError::Refused(_)) => Some(None),
+        Ok(Answer::Fresh(out)) => Some(Ok(list(&out))),
+        Ok(Answer::Replayed(before)) => before.body.split(' ').map(str::parse).collect::<Result<_, _>>().ok().map(Ok),
+        Err(CommitError::Refused(no)) => Some(Err(refused(&no))),
         Err(_) => None,
     }
 }

@@ -9,6 +9,7 @@ use baton_core::job::cancel::{self, Strategy};
 use baton_core::job::{Failure, INTERACTIVE};
 use baton_core::lane::{Limit, Rule};
 use baton_core::retry::Policy;
+use baton_core::rules::Rules;
 use baton_core::time::Span;
 use baton_engine::{JobCx, Outcome, Registry};
 use serde_json::json;
@@ -18,6 +19,10 @@ use std::time::Duration;
 const MAX_ATTEMPTS: u32 = 4;
 /// How long the types that may hang are let run.
 const HASTY: Span = Span::secs(15);
+/// A lease that is over before an idle beater beats.
+const BRIEF: Span = Span::secs(4);
+/// How many jobs may wait in the narrow lane.
+const NARROW: u32 = 2;
 
 /// Types that clients ask for.
 pub(super) const NAMES: [&str; 8] = ["work", "pair", "open", "single", "drop", "merge", "polite", "narrow"];
@@ -43,6 +48,24 @@ pub(super) fn limits(lane: &str) -> Option<u32> {
         Some("two") => Some(2),
         _ => None,
     }
+}
+
+pub(super) fn is_project(lane: &str) -> bool {
+    lane.starts_with("project:")
+}
+
+/// How many jobs from outside may wait in a lane, by its name.
+pub(super) fn depth(lane: &str, rules: &Rules) -> Option<u32> {
+    match lane {
+        "one:narrow" => Some(NARROW),
+        lane if is_project(lane) => Some(rules.max_per_project),
+        _ => None,
+    }
+}
+
+/// How long the leases of a type last.
+pub(super) fn lease(kind: &str) -> Span {
+    job_type(kind).lease
 }
 
 fn own(key: &str, limit: Limit, depth: Option<u32>) -> Rule {
@@ -74,7 +97,12 @@ fn job_type(kind: &str) -> JobType {
             priority: INTERACTIVE,
             ..plain
         },
-        "narrow" => JobType { lane: own("one:narrow", Limit::At(1), Some(2)), at_stop: AtStop::Cancel, ..plain },
+        "narrow" => JobType {
+            lane: own("one:narrow", Limit::At(1), Some(NARROW)),
+            lease: BRIEF,
+            at_stop: AtStop::Cancel,
+            ..plain
+        },
         _ => plain,
     }
 }
@@ -106,6 +134,10 @@ async fn work(cx: JobCx, payload: Json) -> Outcome {
         Some("talk") => drop(cx.progress(Some(50), None).await),
         Some("hang") => std::future::pending().await,
         Some("obey") => cx.cancelled().await,
+        Some("balk") => {
+            cx.cancelled().await;
+            return Outcome::Failed(Failure::new("told_to_end", "it gave up"));
+        }
         _ => {}
     }
     Outcome::Done(Json::of(&json!({ "n": payload["n"] })))

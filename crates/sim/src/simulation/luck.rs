@@ -71,6 +71,11 @@ impl Luck {
         self.checker.promise(job);
     }
 
+    /// A client was told no.
+    pub fn refused(&self, why: &str) {
+        self.checker.happened(&format!("refused: {why}"), 1);
+    }
+
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::SeqCst)
     }

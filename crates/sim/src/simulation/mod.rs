@@ -7,6 +7,7 @@
 //! Clients ask for jobs of every kind in lanes of every kind, alone and in batches, repeat
 //! themselves, cancel, wake, answer, pause lanes, keep schedules and make failed jobs anew.
 
+mod aging;
 mod checker;
 mod client;
 mod clock;
@@ -15,6 +16,7 @@ mod life;
 mod luck;
 mod order;
 mod rest;
+mod room;
 mod rows;
 mod work;
 
@@ -22,6 +24,7 @@ use anyhow::{Context, Result, bail};
 use baton_core::Digest;
 use baton_core::rng::Rng;
 use baton_core::rules::Rules;
+use baton_core::time::Span;
 use baton_store::Disk;
 use baton_store::faults::Sabotage;
 use checker::Checker;
@@ -42,7 +45,7 @@ pub struct Summary {
     pub seed: u64,
     /// Over the whole history: the same for the same seed.
     pub history: Digest,
-    /// How often each kind of thing happened: events, with their reasons.
+    /// How often each kind of thing happened: events, with their reasons, and what clients were told.
     pub happened: BTreeMap<String, u64>,
     pub commits: u64,
     pub crashes: u64,
@@ -65,7 +68,7 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     let nodes = 1 + rng.below(3) as usize;
     let jobs = 6 + rng.below(30);
     let rules = rules(&mut rng);
-    let checker = Arc::new(Checker::new(disk.clone()));
+    let checker = Arc::new(Checker::new(disk.clone(), rules));
     let luck = Arc::new(Luck::new(odds, rng.next_u64(), sabotage, checker.clone()));
     let clocks = (0..nodes).map(|_| Arc::new(SimClock::drawn(&mut rng))).collect::<Vec<_>>();
     let fleet = Fleet::launch(&disk, &clocks, &luck, rules, &mut rng);
@@ -96,10 +99,13 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     })
 }
 
-/// Now and then little is kept, or little may wait.
+/// Now and then little is kept, little may wait, or nobody waits for long.
 fn rules(rng: &mut Rng) -> Rules {
     let plain = Rules::default();
     let retained = if rng.chance(1, 3) { 2 } else { plain.retained };
     let max_per_project = if rng.chance(1, 4) { 3 } else { plain.max_per_project };
-    Rules { retained, max_per_project, ..plain }
+    let max_global = if rng.chance(1, 4) { 4 } else { plain.max_global };
+    let aging = if rng.chance(1, 2) { Span::millis(rng.below(3_000).cast_signed()) } else { plain.aging };
+    let burst = if rng.chance(1, 2) { rng.below(3) as u32 } else { plain.burst };
+    Rules { retained, max_per_project, max_global, aging, burst, ..plain }
 }

@@ -18,6 +18,9 @@ pub(super) const PROJECTS: [&str; 3] = ["p0", "p1", "p2"];
 const DEEDS: [&str; 12] =
     ["done", "done", "done", "fail", "panic", "park", "wait", "stumble", "stumble", "ask", "talk", "hang"];
 
+/// Behind all other background jobs, until it has waited for too long.
+const LAST: i32 = 300;
+
 /// A job that a client wants.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
@@ -39,8 +42,8 @@ impl Order {
         // Some more often than others, because most of what they can do needs two of them.
         let kind = if rng.chance(1, 3) { pick(rng, &["merge", "polite"]) } else { pick(rng, &NAMES) };
         let deed = match pick(rng, &DEEDS) {
-            // Half of them listen when they are told to end.
-            "hang" if MAY_HANG.contains(&kind) => pick(rng, &["hang", "obey"]),
+            // Some listen when they are told to end: they finish, or give up.
+            "hang" if MAY_HANG.contains(&kind) => pick(rng, &["hang", "obey", "balk"]),
             "hang" => "done",
             deed => deed,
         };
@@ -53,7 +56,7 @@ impl Order {
             payload: json!({ "n": n, "k": rng.below(2), "ms": ms, "then": deed, "times": 1 + rng.below(3) }),
             deadline: rng.chance(1, 6).then(|| Span::secs(1 + rng.below(120).cast_signed())),
             delay: rng.chance(1, 4).then(|| Span::millis(rng.below(60_000).cast_signed())),
-            priority: rng.chance(1, 3).then(|| pick(rng, &[INTERACTIVE, BACKGROUND, 7])),
+            priority: rng.chance(1, 3).then(|| pick(rng, &[INTERACTIVE, BACKGROUND, 7, LAST])),
         }
     }
 

@@ -98,7 +98,7 @@ fn ended_well(record: &JobRecord, book: &Book) -> Result<()> {
     match (&record.result, code) {
         (Some(result), None) => {
             ensure!(result.value()["n"] == payload["n"], "{payload} answers {result:?}");
-            ensure!(!["fail", "panic", "hang"].contains(&then), "{payload} cannot go well");
+            ensure!(!["fail", "panic", "hang", "balk"].contains(&then), "{payload} cannot go well");
         }
         (None, Some("asked_to")) => ensure!(then == "fail"),
         (None, Some("handler_panicked")) => ensure!(then == "panic"),
