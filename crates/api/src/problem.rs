@@ -62,6 +62,18 @@ impl Fault {
         Self { members: self.members, ..Self::new(to, self.detail) }
     }
 
+    /// The same in the words that another contract has for a state.
+    #[must_use]
+    pub fn respelled(mut self, from: &str, to: &str) -> Self {
+        let members = &mut *self.members;
+        let states = [&mut members.from, &mut members.to].into_iter().flatten();
+        for state in states.chain(members.allowed.iter_mut().flatten()).filter(|state| *state == from) {
+            to.clone_into(state);
+        }
+        self.detail = self.detail.replace(from, to);
+        self
+    }
+
     pub const fn code(&self) -> &'static str {
         self.code.code
     }

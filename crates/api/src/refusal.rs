@@ -7,7 +7,7 @@ use baton_core::job::cancel::CancelError;
 use baton_core::job::confirm::ConfirmError;
 use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
-use baton_core::job::state::IllegalMove;
+use baton_core::job::state::{IllegalMove, State};
 use baton_core::job::wake::WakeError;
 use baton_wire::Members;
 
@@ -51,7 +51,7 @@ impl Told for WakeError {
 impl Told for ConfirmError {
     fn members(&self) -> Members {
         match self {
-            Self::NotAsking { state, .. } => Members { from: Some(state.to_string()), ..Members::default() },
+            Self::NotAsking { state, .. } => of_move(&state.illegal(State::Executing)),
             _ => Members::default(),
         }
     }
@@ -84,7 +84,8 @@ impl Told for RequeueError {
     fn members(&self) -> Members {
         match self {
             Self::Job { source, .. } => source.members(),
-            Self::NotFailed { state, .. } => Members { from: Some(state.to_string()), ..Members::default() },
+            // No move of this job is asked for: another one would be made.
+            Self::NotFailed { state, .. } => Members { to: None, ..of_move(&state.illegal(State::Queued)) },
             _ => Members::default(),
         }
     }

@@ -102,7 +102,7 @@ async fn a_job_that_has_ended_cannot_be_cancelled_under_either_name(server: &Ser
         let orchestrator = format!("/api/orchestrator/jobs/{id}/cancel");
         let reply = server.post(&orchestrator, &json!({})).await;
         let said: Value = reply.parse();
-        assert_eq!((&said["to"], &said["allowed"]), (&json!("cancelled"), &json!([])), "{said}");
+        assert_eq!((&said["to"], &said["allowed"]), (&json!("canceled"), &json!([])), "{said}");
         reply.refused(409, "job_conflict");
     }
     let held = holder(server, "p").await;

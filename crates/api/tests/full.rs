@@ -4,7 +4,7 @@
 mod support;
 
 use baton_core::rules::Rules;
-use baton_wire::{Members, Problem};
+use baton_wire::{LettersRequeued, Members, Problem};
 use serde_json::{Value, json};
 use support::{Database, Reply, Server, Setup};
 
@@ -13,6 +13,7 @@ on_both_databases!(crate::setup =>
     a_full_house_refuses_more_of_any_project,
     a_batch_that_does_not_fit_is_refused_whole,
     a_repetition_is_answered_even_if_there_is_no_room,
+    dead_letters_that_fit_are_requeued_and_the_others_told_of,
 );
 
 const JOBS: &str = "/api/v1/jobs";
@@ -49,6 +50,28 @@ async fn a_full_project_refuses_more_and_says_when_to_come_again(server: &Server
     let expected = Members { limit: Some(2), waiting: Some(2), retry_after_ms: Some(1_000), ..Members::default() };
     assert_eq!(members, expected);
     assert_eq!(server.post(JOBS, &waiting("q")).await.status, 201, "another project has room");
+}
+
+async fn dead_letters_that_fit_are_requeued_and_the_others_told_of(server: &Server) {
+    let mut dead = Vec::new();
+    for project in ["q", "p"] {
+        let job = json!({ "type": "echo", "projectId": project, "payload": { "fail": "deterministic" } });
+        let job = server.enqueue(job).await;
+        server.until(job.id, "job.failed").await;
+        dead.push(job.id);
+    }
+    // The newest one's lane is full; there is room for the other.
+    fill(server, "p", 2).await;
+    let path = "/api/v1/dead-letters/requeue";
+    let reply = server.post(path, &json!({ "type": "echo" })).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let said: LettersRequeued = reply.parse();
+    assert_eq!(said.jobs.iter().map(|one| one.requeued_from).collect::<Vec<_>>(), [dead[0]]);
+    assert_eq!(
+        said.left.iter().map(|one| (one.job_id, one.code.as_str())).collect::<Vec<_>>(),
+        [(dead[1], "queue_full")]
+    );
+    full(&server.post(path, &json!({ "projectId": "p" })).await);
 }
 
 async fn a_full_house_refuses_more_of_any_project(server: &Server) {

@@ -18,6 +18,8 @@ use tokio::time::Instant;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Beats that a lease lasts for: one may be lost, and the next one late.
 const BEATS_PER_LEASE: u32 = 3;
+/// Looks between two beats, at least.
+const LOOKS_PER_BEAT: u32 = 3;
 /// However short a lease is, there is no more to do than this.
 const REST_MIN: Duration = Duration::from_millis(5);
 
@@ -61,7 +63,8 @@ async fn overdue(shared: &Shared) {
     let mut last = Instant::now();
     loop {
         added.mark_unchanged();
-        let look_every = LOOK_EVERY.min(rest(shared));
+        // Often enough that a handler whose next beat is on its way is not stopped.
+        let look_every = LOOK_EVERY.min(rest(shared) / LOOKS_PER_BEAT);
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(last + look_every) => {}

@@ -27,8 +27,14 @@ fn deduped(kind: &str, mode: Mode) -> JobType {
     JobType { dedupe: dedupe::Rule { mode, key }, ..in_lane(kind, Limit::None, None) }
 }
 
+/// In whichever lane its payload names.
+fn placed() -> JobType {
+    let lane = Rule::Own { key: name("{payload.lane}"), limit: Limit::At(5), depth: None };
+    JobType { lane, ..deduped("placed", Mode::DropDuplicate) }
+}
+
 /// In the project's lane: `one`; in lanes of their own: `pair`, `wide`, `deep`; deduplicated by
-/// `k`: `single`, `drop`, `merge`; interrupted when cancelled: `soft`.
+/// `k`: `single`, `drop`, `merge`, `placed`; interrupted when cancelled: `soft`.
 pub fn all() -> Vec<JobType> {
     let soft = cancel::Rule { strategy: cancel::Strategy::InterruptTurn, grace: Span::secs(5) };
     vec![
@@ -39,6 +45,7 @@ pub fn all() -> Vec<JobType> {
         deduped("single", Mode::SingleFlight),
         deduped("drop", Mode::DropDuplicate),
         deduped("merge", Mode::MergeDuplicate),
+        placed(),
         JobType { cancel: soft, ..in_lane("soft", Limit::None, None) },
     ]
 }

@@ -32,7 +32,7 @@ pub async fn cancel(State(app): State<App>, id: Id, call: Call) -> Result<Respon
 /// The same in the words of the orchestrator's contract.
 pub async fn cancel_orchestrated(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
     let done = cancelled::<OrchestratorJob>(&app, id, &call, "POST /api/orchestrator/jobs/{jobId}/cancel").await;
-    done.map_err(|fault| fault.renamed("invalid_transition", "job_conflict"))
+    done.map_err(|fault| fault.renamed("invalid_transition", "job_conflict").respelled("cancelled", "canceled"))
 }
 
 async fn cancelled<J: Shown>(app: &App, id: Id, call: &Call, scope: &'static str) -> Result<Response, Fault> {

@@ -81,8 +81,7 @@ impl Command for Fire {
         }
         // A zone may be unknown to this node only: the moments wait for one that knows it.
         let Ok(next) = schedule.spec.when.next_after(cx.now) else {
-            let at = cx.now.plus(TROUBLE);
-            return Decision::Done(Vec::new(), Changes::none().timer(timer::Change::Set { key: timer, at }));
+            return Decision::Done(Vec::new(), self.in_trouble(doc, &schedule, cx.now));
         };
         let order = self.order(&schedule);
         let mut reads = intake::reads(&order, cx.defs);
@@ -98,6 +97,18 @@ impl Command for Fire {
 }
 
 impl Fire {
+    /// Its moments cannot be told here. That is said once, and looked at again and again.
+    fn in_trouble(&self, doc: &Doc, schedule: &Schedule, now: Micros) -> Changes {
+        let timer = timer::Change::Set { key: Schedule::timer(self.id), at: now.plus(TROUBLE) };
+        let again = schedule.next_at != Some(self.at);
+        if again {
+            return Changes::none().timer(timer);
+        }
+        let told = Json::of(&json!({ "jobs": 0, "last_job": null, "moments": 1, "reason": "invalid_schedule" }));
+        let event = Event::new(doc::Class::Schedule.subject(self.id), "schedule.skipped", told);
+        Changes::none().timer(timer).doc(doc::Change::Put(self.key.clone(), doc.clone())).event(event)
+    }
+
     fn order(&self, schedule: &Schedule) -> Enqueue {
         let spec = &schedule.spec;
         Enqueue {
@@ -261,8 +272,31 @@ mod tests {
         };
         let fire = made(&mut top, hourly);
         top.now = fire.at.plus(Span::secs(200 * 3_600 + 600));
+        let last = Micros(fire.at.0 + Span::secs(200 * 3_600).0);
         assert!(top.done(&fire).is_empty());
         assert!(top.texts().contains("missed"));
+        let doc = top.world.doc_writes().next().unwrap().2;
+        assert_eq!(Schedule::of(doc).unwrap().last_at, Some(last), "more moments lie between than are counted");
+    }
+
+    #[test]
+    fn a_schedule_whose_moments_cannot_be_told_says_so_once_and_waits() {
+        let mut top = BenchTop::new();
+        let fire = made(&mut top, spec(CatchUp::One, false));
+        // As if this node did not know the zone that another one took in.
+        let (_, key, doc) = top.world.doc_writes().next().unwrap();
+        let lost = doc.body.as_str().replace("UTC", "Mars");
+        let (key, doc) = (key.clone(), Doc { body: Json::stored(lost), ..doc.clone() });
+        let changes = Changes::none().doc(doc::Change::Put(key, doc));
+        top.world.apply(&OrgId::default(), &crate::command::Actor::Engine, top.now, changes);
+        top.now = fire.at;
+        assert!(top.done(&fire).is_empty());
+        let said = |top: &BenchTop| top.texts().matches("invalid_schedule").count();
+        assert_eq!(said(&top), 1);
+        let again = Fire { at: fire.at.plus(TROUBLE), ..fire };
+        top.now = again.at;
+        assert!(top.done(&again).is_empty());
+        assert_eq!(said(&top), 1);
     }
 
     #[test]

@@ -127,7 +127,8 @@ impl Put {
             return Ok((Kept { id, schedule, paused, made: false }, Changes::none()));
         }
         // Said again, it still owes the moment that has come and was not looked at yet.
-        let owed = schedule.next_at.filter(|_| !was_paused && same_moments && !paused && !schedule.deleted);
+        let owed =
+            schedule.next_at.filter(|at| *at <= cx.now && !was_paused && same_moments && !paused && !schedule.deleted);
         // Moments that passed while it was paused were not meant to be caught up with.
         schedule.next_at = match owed {
             None if paused || schedule.deleted => None,

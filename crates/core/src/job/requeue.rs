@@ -82,10 +82,12 @@ fn letter<'a>(id: JobId, view: &View<'a>) -> Result<(&'a Job, &'a Cold), Requeue
     }
 }
 
-/// What must be seen of dead letters themselves.
+/// What must be seen of dead letters themselves. How many of them come into project lanes is only
+/// known later, but room must be asked for now: what somebody else in the group asked for is not ours.
 fn letters(jobs: &[JobId]) -> Reads {
-    let jobs = || jobs.iter().copied().take(limits::BATCH_JOBS).collect();
-    Reads { records: jobs(), requeued: jobs(), ..Reads::none() }
+    let named = || jobs.iter().copied().take(limits::BATCH_JOBS).collect();
+    let crowd = jobs.len().min(limits::BATCH_JOBS) as u32;
+    Reads { records: named(), requeued: named(), crowd, ..Reads::none() }
 }
 
 /// Which lanes and keys orders need is only known once the letters are.
@@ -188,6 +190,7 @@ impl Command for RequeueFound {
             return Decision::Need(reads);
         }
         let mut intake = Intake::new(*view, cx.defs);
+        let mut no_room = None;
         for (job, order) in orders {
             if let Some(of) = intake.stands_for(&order) {
                 out.left.push(RequeueError::Duplicate { job, of });
@@ -195,14 +198,20 @@ impl Command for RequeueFound {
             }
             match intake.take(&order, cx) {
                 Ok(made) => out.made.push((job, made)),
-                // Said of the first, it is worth trying again as a whole.
-                Err(source @ (EnqueueError::QueueFull { .. } | EnqueueError::Disabled)) if out.made.is_empty() => {
-                    return Decision::Refused(RequeueError::Job { job, source });
+                Err(source) => {
+                    let no = RequeueError::Job { job, source: source.clone() };
+                    if matches!(source, EnqueueError::QueueFull { .. } | EnqueueError::Disabled) {
+                        no_room.get_or_insert_with(|| no.clone());
+                    }
+                    out.left.push(no);
                 }
-                Err(source) => out.left.push(RequeueError::Job { job, source }),
             }
         }
-        Decision::Done(out, intake.finish())
+        match no_room {
+            // Nothing fits anywhere: worth trying again as a whole.
+            Some(no) if out.made.is_empty() => Decision::Refused(no),
+            _ => Decision::Done(out, intake.finish()),
+        }
     }
 }
 
@@ -212,6 +221,14 @@ mod tests {
     use crate::job::Failure;
     use crate::job::bench_top::{BenchTop, done};
     use crate::job::settle::Outcome;
+
+    #[test]
+    fn room_is_asked_for_as_many_as_may_come() {
+        let jobs: Vec<_> = (0..300).map(|n| JobId(uuid::Uuid::from_u128(n))).collect();
+        let defs = crate::job::bench_top::defs();
+        assert_eq!(Requeue { org: OrgId::default(), jobs: jobs.clone() }.reads(&defs).crowd, 300);
+        assert_eq!(RequeueFound { org: OrgId::default(), jobs }.reads(&defs).crowd, 300);
+    }
 
     #[test]
     fn of_what_was_found_as_many_are_made_anew_as_can_be() {

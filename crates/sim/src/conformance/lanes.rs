@@ -226,6 +226,25 @@ pub async fn an_aged_job_is_seen_behind_delayed_ones_that_are_due_now(lab: Lab) 
     clean(&node.store).await
 }
 
+pub async fn one_claim_sees_as_many_aged_jobs_as_it_can_take(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    for _ in 0..2 {
+        enqueue(&node, "wide", "p1", 300).await?;
+    }
+    lab.advance(Span::secs(16));
+    for _ in 0..8 {
+        enqueue(&node, "wide", "p1", BACKGROUND).await?;
+    }
+    for _ in 0..10 {
+        enqueue(&node, "wide", "p1", INTERACTIVE).await?;
+    }
+    let order: Vec<i32> = claim(&lab, &node, 8).await?.iter().map(|l| l.job.priority).collect();
+    let i = INTERACTIVE;
+    ensure!(order == [i, i, i, 300, i, i, i, 300], "{order:?}");
+    clean(&node.store).await
+}
+
 pub async fn a_paused_lane_gives_nothing_until_it_is_resumed(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let node = lab.node().await?;

@@ -23,6 +23,7 @@ mod once;
 mod opening;
 mod parking;
 mod plans;
+mod races;
 mod retention;
 mod seals;
 pub(crate) mod steps;
@@ -222,6 +223,8 @@ cases! {
     clock::a_delayed_job_waits_for_its_moment_whatever_the_clock_did: OneNode,
     clock::leases_hold_when_the_clock_jumps_back: OneNode,
     clock::a_deadline_waits_for_its_moment_whatever_the_clock_did: OneNode,
+    races::a_key_that_was_free_is_looked_at_again_after_waiting_for_a_lane: Postgres,
+    races::no_more_take_in_side_by_side_than_the_room_is_divided_among: Postgres,
     plans::no_statement_of_the_committer_reads_a_table_from_end_to_end: Postgres,
     limits::a_payload_may_be_large_but_not_too_large: OneNode,
     limits::a_result_may_be_large_but_not_too_large: OneNode,
@@ -234,6 +237,7 @@ cases! {
     lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
     lanes::an_aged_job_of_a_high_number_is_seen_behind_fresh_ones: OneNode,
     lanes::an_aged_job_is_seen_behind_delayed_ones_that_are_due_now: OneNode,
+    lanes::one_claim_sees_as_many_aged_jobs_as_it_can_take: OneNode,
     lanes::a_paused_lane_gives_nothing_until_it_is_resumed: OneNode,
     lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
     lanes::many_lanes_that_are_full_do_not_hide_one_that_is_not: OneNode,

@@ -10,7 +10,6 @@ use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::records::row_limit;
 use baton_core::World;
 use baton_core::canon::Json;
-use baton_core::job::BACKGROUND as BACKGROUND_NUMBER;
 use baton_core::lane;
 use baton_core::schedule::{Class, LaneId, Place};
 use futures_util::join;
@@ -18,10 +17,8 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 /// What lanes could give, once it is known which. `room` says how many jobs that need a slot. Behind
-/// the best jobs come those of which one has waited for longest: the first that does not stand in the
-/// order of its arrival, and the first that does.
+/// the best jobs come those background jobs that have waited for longest.
 fn heads_sql(lanes: &str, room: &str) -> String {
-    let one = format!("CASE WHEN k.max IS NULL THEN 1 ELSE least(1, {room}) END");
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
     format!(
         "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* FROM lanes w \
@@ -34,13 +31,8 @@ fn heads_sql(lanes: &str, room: &str) -> String {
          AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord \
          LIMIT CASE WHEN v.slot = 0 OR k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) l \
          UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
-         AND (l.priority > {BACKGROUND_NUMBER} OR l.since <> l.created_at) AND l.org = w.org AND l.lane = w.lane \
-         AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.since LIMIT {one} FOR UPDATE SKIP LOCKED) o \
-         UNION ALL SELECT a.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.org = w.org \
-         AND l.id = (SELECT s.id FROM (SELECT y.id, y.since, y.created_at, y.type, y.version FROM live y WHERE y.phase = 1 \
-         AND y.class = 1 AND y.org = w.org AND y.lane = w.lane AND y.slot = 1 AND y.priority = {BACKGROUND_NUMBER} \
-         ORDER BY y.ord LIMIT {SCAN_MAX}) s WHERE s.since = s.created_at AND (s.type || '@' || s.version) = ANY ($1) LIMIT 1) \
-         LIMIT {one} FOR UPDATE SKIP LOCKED) a) l \
+         AND l.org = w.org AND l.lane = w.lane AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.since \
+         LIMIT CASE WHEN k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true \
          ORDER BY w.looked"
     )

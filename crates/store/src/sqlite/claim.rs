@@ -7,7 +7,7 @@ use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::phase;
 use crate::records::row_limit;
 use baton_core::canon::Json;
-use baton_core::job::{BACKGROUND, Job};
+use baton_core::job::Job;
 use baton_core::lane::LaneKey;
 use baton_core::schedule::{Class, LaneId, Place};
 use baton_core::{Micros, OrgId, World, doc};
@@ -135,7 +135,7 @@ impl Look<'_> {
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
         if gives && room > 0 && (class == Class::Interactive || self.competing) {
-            self.longest(org, lane, &mut heads)?;
+            self.longest(org, lane, room, &mut heads)?;
         }
         if gives && !(known && class == Class::Background) {
             self.found.lanes.insert(id.clone(), heads);
@@ -175,32 +175,25 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The background job that has waited for longest: the first of those that stand in the order of
-    /// their arrival, or the first of the others. Which of the two, whoever picks sees.
-    fn longest(&self, org: &OrgId, lane: &LaneKey, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let own_order = format!(
+    /// The background jobs that have waited for longest, as many as the lane could give.
+    fn longest(&self, org: &OrgId, lane: &LaneKey, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
+        let mut waiting = self.conn.prepare_cached(&format!(
             "SELECT {} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
-             AND (l.priority > {BACKGROUND} OR l.since <> l.created_at)
              AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
             rows::LIVE
-        );
-        let by_arrival = format!(
-            "SELECT * FROM (SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
-             AND l.priority = {BACKGROUND} AND l.org = ?1 AND l.lane = ?2 ORDER BY l.ord LIMIT ?3) l
-             WHERE l.since = l.created_at",
-            rows::LIVE
-        );
-        for sql in [own_order, by_arrival] {
-            let mut waiting = self.conn.prepare_cached(&sql)?;
-            let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX)))?;
-            while let Some(row) = scan.next()? {
-                let job = live_job(row)?;
-                if self.ask.kinds.contains(&job.kind) {
-                    if heads.iter().all(|head| head.job.id != job.id) {
-                        heads.push(self.candidate(row, job)?);
-                    }
-                    break;
-                }
+        ))?;
+        let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX.max(most))))?;
+        let mut found = 0;
+        while found < most
+            && let Some(row) = scan.next()?
+        {
+            let job = live_job(row)?;
+            if !self.ask.kinds.contains(&job.kind) {
+                continue;
+            }
+            found += 1;
+            if heads.iter().all(|head| head.job.id != job.id) {
+                heads.push(self.candidate(row, job)?);
             }
         }
         Ok(())
