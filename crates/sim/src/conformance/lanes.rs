@@ -12,7 +12,7 @@ use baton_core::lane::{LaneKey, Pause};
 use baton_core::rules::Rules;
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
-use baton_core::{Json, OrgId};
+use baton_core::{JobId, Json, OrgId};
 use baton_store::{Ask, LaneRecord, Leased, Turn};
 use futures_util::future::try_join_all;
 use serde_json::json;
@@ -55,6 +55,17 @@ async fn go_on(lab: &Lab, node: &Node, held: &[Leased], slots: usize, turns: &mu
     }
     *turns = turn.turns;
     Ok(turn.leased)
+}
+
+/// The priorities of so many jobs in the order they are handed out, and which of them is this one.
+async fn one_by_one(lab: &Lab, node: &Node, jobs: usize, this: JobId) -> Result<Vec<(i32, bool)>> {
+    let (mut turns, mut held, mut order) = (Turns::default(), Vec::new(), Vec::new());
+    for _ in 0..jobs {
+        held = go_on(lab, node, &held, 1, &mut turns).await?;
+        let job = &held.first().context("there is more")?.job;
+        order.push((job.priority, job.id == this));
+    }
+    Ok(order)
 }
 
 pub async fn a_lane_gives_no_more_than_its_limit(lab: Lab) -> Result<()> {
@@ -190,15 +201,9 @@ pub async fn an_aged_job_of_a_high_number_is_seen_behind_fresh_ones(lab: Lab) ->
     for _ in 0..4 {
         enqueue(&node, "one", "p1", INTERACTIVE).await?;
     }
-    let (mut turns, mut held, mut order) = (Turns::default(), Vec::new(), Vec::new());
-    for _ in 0..8 {
-        held = go_on(&lab, &node, &held, 1, &mut turns).await?;
-        let job = &held.first().context("there is more")?.job;
-        ensure!((job.priority == 300) == (job.id == old.id));
-        order.push(job.priority);
-    }
-    let (i, b) = (INTERACTIVE, BACKGROUND);
-    ensure!(order == [i, i, i, 300, i, b, b, b], "{order:?}");
+    let order = one_by_one(&lab, &node, 8, old.id).await?;
+    let (i, b) = ((INTERACTIVE, false), (BACKGROUND, false));
+    ensure!(order == [i, i, i, (300, true), i, b, b, b], "{order:?}");
     clean(&node.store).await
 }
 
@@ -215,12 +220,7 @@ pub async fn an_aged_job_is_seen_behind_delayed_ones_that_are_due_now(lab: Lab) 
     for _ in 0..4 {
         enqueue(&node, "one", "p1", INTERACTIVE).await?;
     }
-    let (mut turns, mut held, mut order) = (Turns::default(), Vec::new(), Vec::new());
-    for _ in 0..8 {
-        held = go_on(&lab, &node, &held, 1, &mut turns).await?;
-        let job = &held.first().context("there is more")?.job;
-        order.push((job.priority, job.id == old.id));
-    }
+    let order = one_by_one(&lab, &node, 8, old.id).await?;
     let (i, b) = ((INTERACTIVE, false), (BACKGROUND, false));
     ensure!(order == [i, i, i, (BACKGROUND, true), i, b, b, b], "{order:?}");
     clean(&node.store).await

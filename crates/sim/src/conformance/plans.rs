@@ -3,6 +3,7 @@
 
 use super::once::{key, once};
 use super::steps::{ask, done, fence};
+use crate::hold::connect;
 use crate::lab::{Lab, Node, echo};
 use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
@@ -17,7 +18,7 @@ use baton_core::time::Span;
 use baton_store::{Answer, Leased};
 use futures_util::future::{join_all, try_join_all};
 use std::collections::BTreeMap;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 const TABLES: [&str; 6] = ["live", "job", "event", "timer", "once", "lane"];
 const ROWS: i64 = 50_000;
@@ -109,8 +110,7 @@ pub async fn no_statement_of_the_committer_reads_a_table_from_end_to_end(lab: La
     fill(&node).await?;
     node.store.close().await;
     drop(node);
-    let (client, connection) = tokio_postgres::connect(lab.url().context("on PostgreSQL")?, NoTls).await?;
-    let driver = tokio::spawn(connection);
+    let client = connect(&lab).await?;
     let before = reported(&client, &BTreeMap::from([("live", ROWS), ("job", ROWS)])).await?;
 
     let node = lab.node().await?;
@@ -133,7 +133,6 @@ pub async fn no_statement_of_the_committer_reads_a_table_from_end_to_end(lab: La
     // A claim updates `live`, a settlement removes from it and updates `job`.
     let least = BTreeMap::from([("live", ROWS + 2 * turned), ("job", ROWS + turned), ("once", 2 * TURNS as i64)]);
     let after = reported(&client, &least).await?;
-    driver.abort();
     for table in TABLES {
         let usage = |of: &BTreeMap<String, Usage>| of.get(table).cloned().unwrap_or_default();
         let (before, after) = (usage(&before), usage(&after));

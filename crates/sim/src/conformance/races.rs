@@ -1,38 +1,16 @@
 //! Races on PostgreSQL that are not left to chance: somebody is held where it matters.
 
 use super::steps::{ask, clean, done};
+use crate::hold::{Hold, connect};
 use crate::lab::Lab;
 use crate::queue_types::{job, lab_with};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use baton_core::canon::Json;
 use baton_core::command::Actor;
 use baton_core::job::enqueue::{Enqueue, How};
 use baton_core::rules::Rules;
 use serde_json::json;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls};
-
-/// Looks until somebody waits for us.
-const LOOKS_MAX: usize = 20_000;
-
-/// A connection of our own, into the lab's schema.
-async fn connect(lab: &Lab) -> Result<Client> {
-    let (client, connection) = tokio_postgres::connect(lab.url().context("on PostgreSQL")?, NoTls).await?;
-    tokio::spawn(connection);
-    Ok(client)
-}
-
-/// Until somebody waits for a lock that this connection holds.
-async fn awaited(watcher: &Client, holder: i32) -> Result<()> {
-    let sql = "SELECT count(*) > 0 FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
-    for _ in 0..LOOKS_MAX {
-        if watcher.query_one(sql, &[&holder]).await?.get(0) {
-            return Ok(());
-        }
-        tokio::task::yield_now().await;
-    }
-    bail!("nobody waits")
-}
 
 /// A job of one key, in a lane of its own choice.
 fn placed(lane: &str, key: &str) -> Enqueue {
@@ -46,19 +24,17 @@ pub async fn a_key_that_was_free_is_looked_at_again_after_waiting_for_a_lane(lab
     for lane in ["here", "there"] {
         a.store.commit(placed(lane, &format!("first-{lane}")), Actor::Api).await?;
     }
-    let (holder, watcher) = (connect(&lab).await?, connect(&lab).await?);
-    let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
-    holder.batch_execute("BEGIN; SELECT 1 FROM lane WHERE key = 'there' FOR UPDATE").await?;
+    let hold = Hold::lane(&lab, "there").await?;
     // It has seen that nobody stands for the key, and waits for its lane.
     let store = b.store.clone();
     let late = tokio::spawn(async move { store.commit(placed("there", "k"), Actor::Api).await });
-    awaited(&watcher, pid).await?;
+    hold.awaited().await?;
     // Meanwhile the job of the key is made, done and gone.
     let first = a.store.commit(placed("here", "k"), Actor::Api).await?.job.id;
     let leased = a.store.claim(ask(&lab, &a, 10)).await?.leased;
     let ours = leased.iter().find(|leased| leased.job.id == first).context("it is claimed")?;
     a.store.commit(done(ours)?, Actor::Engine).await?;
-    holder.batch_execute("ROLLBACK").await?;
+    hold.let_go().await?;
     let late = late.await??;
     ensure!(late.how == How::Dropped && late.job.id == first, "{:?} {}", late.how, late.job.id);
     clean(&a.store).await
