@@ -4,7 +4,7 @@ use crate::changes::Changes;
 use crate::dedupe;
 use crate::definition::{self, Definitions};
 use crate::doc;
-use crate::id::{Ids, JobId};
+use crate::id::{Ids, JobId, KeyId};
 use crate::lane::LaneKey;
 use crate::name::{OrgId, WorkerId};
 use crate::rng::Rng;
@@ -65,8 +65,10 @@ pub struct Ctx<'a> {
 /// Who asked; recorded in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// Somebody over HTTP.
+    /// Somebody over HTTP, before it is known who.
     Api,
+    /// Whoever holds a key.
+    Key(KeyId),
     /// The engine on its own account: timers, recovery, sealing.
     Engine,
     /// The holder of a lease.
@@ -77,6 +79,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Api => f.write_str("api"),
+            Self::Key(id) => id.fmt(f),
             Self::Engine => f.write_str("engine"),
             Self::Worker(id) => write!(f, "worker:{id}"),
         }

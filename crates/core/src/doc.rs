@@ -1,5 +1,5 @@
 //! Cold things: an id, a flag to look for, a JSON document and a history. Lanes that were paused,
-//! schedules, what retention has removed.
+//! schedules, what retention has removed, orgs and the keys to them.
 
 use crate::canon::Json;
 use crate::event::{Head, Subject};
@@ -13,16 +13,25 @@ pub enum Class {
     Schedule,
     /// What was pruned of a project.
     Retention,
+    /// A tenant.
+    Org,
+    /// A key to come in with; the flag says that it was revoked.
+    Key,
+    /// A question to people; the flag says that it is open.
+    Decision,
 }
 
 impl Class {
-    pub const ALL: [Self; 3] = [Self::Lane, Self::Schedule, Self::Retention];
+    pub const ALL: [Self; 6] = [Self::Lane, Self::Schedule, Self::Retention, Self::Org, Self::Key, Self::Decision];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lane => "lane",
             Self::Schedule => "schedule",
             Self::Retention => "retention",
+            Self::Org => "org",
+            Self::Key => "key",
+            Self::Decision => "decision",
         }
     }
 

@@ -84,6 +84,15 @@ typed_id!(
     DocId, "doc"
 );
 
+typed_id!(
+    /// A question to people.
+    DecisionId, "dec"
+);
+typed_id!(
+    /// A key that somebody comes in with.
+    KeyId, "key"
+);
+
 /// The seed of one command: drawn at submission, kept through every retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {

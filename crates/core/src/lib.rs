@@ -8,11 +8,13 @@
 //! Elsewhere: loading and committing (`baton-store`), acting on what was committed
 //! (`baton-engine`).
 
+pub mod access;
 pub mod audit;
 pub mod canon;
 pub mod changes;
 pub mod command;
 pub mod cron;
+pub mod decision;
 pub mod dedupe;
 pub mod definition;
 pub mod doc;

@@ -33,6 +33,17 @@ pub const PRUNE_JOBS: usize = 50;
 /// Events that a job may have and still be pruned with others; one with more goes alone.
 pub const PRUNE_EVENTS: usize = 5_000;
 
+/// Projects, job types or responsibilities that one key names.
+pub const GRANT_NAMES: usize = 100;
+/// Options of one decision.
+pub const OPTIONS: usize = 20;
+/// How often one decision is escalated.
+pub const ESCALATIONS: usize = 5;
+/// Longest text that people are asked.
+pub const PROMPT_CHARS: usize = 2_000;
+/// Longest label that people give to something.
+pub const LABEL_CHARS: usize = 100;
+
 /// Cuts a message to a length in characters, never inside one. NUL, which PostgreSQL cannot
 /// store, is shown as its picture.
 pub fn cut(text: &str, chars: usize) -> String {

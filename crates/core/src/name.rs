@@ -102,6 +102,12 @@ name!(
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-')
 );
 
+name!(
+    /// Whose a decision is, such as `development_manager`; named by its users.
+    Responsibility, "a responsibility", 64, "letters, digits and . _ -",
+    |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
+);
+
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
 

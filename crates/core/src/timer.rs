@@ -17,16 +17,19 @@ pub enum Kind {
     JobCancel,
     /// A recurring job is due.
     Schedule,
+    /// A decision must have been answered by then.
+    Decision,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::JobDeadline, Self::JobCancel, Self::Schedule];
+    pub const ALL: [Self; 4] = [Self::JobDeadline, Self::JobCancel, Self::Schedule, Self::Decision];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::JobDeadline => "job.deadline",
             Self::JobCancel => "job.cancel",
             Self::Schedule => "schedule",
+            Self::Decision => "decision",
         }
     }
 

@@ -46,6 +46,7 @@ pub struct BenchTop {
     pub world: World,
     pub now: Micros,
     pub defs: Definitions,
+    pub actor: Actor,
     seed: u64,
     last: Option<JobId>,
 }
@@ -60,7 +61,7 @@ impl BenchTop {
     }
 
     pub fn with(defs: Definitions) -> Self {
-        Self { world: World::default(), now: NOW, defs, seed: 0, last: None }
+        Self { world: World::default(), now: NOW, defs, actor: Actor::Api, seed: 0, last: None }
     }
 
     fn decide<C: Command>(&mut self, c: &C) -> Result<C::Out, C::No> {
@@ -69,17 +70,17 @@ impl BenchTop {
         self.seed += 1;
         let seed = Seed { high: self.seed, low: 9, at: self.now };
         let (mut ids, mut rng) = (Ids::new(seed), Rng::new(self.seed));
-        let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &self.defs, ids: &mut ids, rng: &mut rng };
+        let mut cx = Ctx { now: self.now, actor: &self.actor, defs: &self.defs, ids: &mut ids, rng: &mut rng };
         let mut decision = c.decide(&self.world.view(c.org()), &mut cx);
         if let Decision::Need(more) = &decision {
             self.world.load_nothing(c.org(), more);
             (ids, rng) = (Ids::new(seed), Rng::new(self.seed));
-            let mut cx = Ctx { now: self.now, actor: &Actor::Api, defs: &self.defs, ids: &mut ids, rng: &mut rng };
+            let mut cx = Ctx { now: self.now, actor: &self.actor, defs: &self.defs, ids: &mut ids, rng: &mut rng };
             decision = c.decide(&self.world.view(c.org()), &mut cx);
         }
         match decision {
             Decision::Done(out, changes) => {
-                self.world.apply(c.org(), &Actor::Api, self.now, changes);
+                self.world.apply(c.org(), &self.actor, self.now, changes);
                 Ok(out)
             }
             Decision::Refused(no) => Err(no),
@@ -133,5 +134,9 @@ impl BenchTop {
 
     pub fn texts(&self) -> String {
         self.world.events().iter().map(|e| e.data.as_str()).collect()
+    }
+
+    pub fn told(&self, kind: &str) -> bool {
+        self.world.events().iter().any(|e| e.kind == kind)
     }
 }

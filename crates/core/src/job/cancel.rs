@@ -4,6 +4,7 @@ use super::state::IllegalMove;
 use super::{CancelRequest, Change, Job, Scene, State, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::decision;
 use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::limits;
@@ -115,11 +116,18 @@ impl Command for Cancel {
             }
             return Decision::Done(Cancelled::Requested, request(job, &reason, cx.now, rule.grace));
         }
+        let reads = decision::reads_of(job);
+        if view.missing(&reads) != Reads::none() {
+            return Decision::Need(reads);
+        }
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
         let mut asked = job.fenced();
         asked.aside_mut().cancel.get_or_insert_with(|| CancelRequest { at: cx.now, reason: reason.clone() });
         match scene.cancel(&asked, &reason) {
-            Ok(changes) => Decision::Done(Cancelled::Now, changes),
+            Ok(changes) => {
+                let withdrawn = decision::withdrawn(view, job, &cx.actor.to_string(), "job_cancelled", cx.now);
+                Decision::Done(Cancelled::Now, changes.and(withdrawn))
+            }
             Err(illegal) => ended(illegal),
         }
     }

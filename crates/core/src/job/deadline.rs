@@ -3,6 +3,7 @@
 use super::{Failure, Scene, settle};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::decision;
 use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::name::OrgId;
@@ -57,6 +58,10 @@ impl Command for Deadline {
         let Some(job) = view.job(self.job).filter(|job| !job.is_ended()) else {
             return Decision::Done((), cleared);
         };
+        let reads = decision::reads_of(job);
+        if view.missing(&reads) != Reads::none() {
+            return Decision::Need(reads);
+        }
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
         // Somebody asked that it ends: then that is why it did.
         let ended = match job.cancel_requested() {
@@ -67,7 +72,10 @@ impl Command for Deadline {
             }
         };
         match ended {
-            Ok(changes) => Decision::Done((), changes),
+            Ok(changes) => {
+                let withdrawn = decision::withdrawn(view, job, &cx.actor.to_string(), "job_deadline", cx.now);
+                Decision::Done((), changes.and(withdrawn))
+            }
             Err(_) => Decision::Done((), cleared),
         }
     }

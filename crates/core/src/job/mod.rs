@@ -8,11 +8,11 @@
 //!
 //! Elsewhere: choosing which job is next ([`crate::schedule`]), running it (`baton-engine`).
 
+pub(crate) mod answer;
 pub mod batch;
 pub mod beat;
 pub mod cancel;
 pub mod claim;
-pub mod confirm;
 pub mod deadline;
 mod ending;
 pub mod enqueue;
@@ -32,7 +32,7 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::definition::{Definitions, Moment};
 use crate::event::{Event, Head, Note, Subject};
-use crate::id::{DocId, JobId};
+use crate::id::{DecisionId, DocId, JobId};
 use crate::name::{OrgId, ProjectId, SessionId, TypeName, WorkerId};
 use crate::retry::Class;
 use crate::schedule;
@@ -111,7 +111,9 @@ pub struct Aside {
     /// Why it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
-    /// What a person is asked.
+    /// What people are asked, if it waits for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<DecisionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -383,6 +385,12 @@ impl Job {
     /// Somebody has asked that it ends, and it has been given time to do so.
     pub fn cancel_requested(&self) -> Option<&CancelRequest> {
         self.aside.as_ref().and_then(|aside| aside.cancel.as_ref())
+    }
+
+    /// The decision that it waits for.
+    pub fn decision(&self) -> Option<DecisionId> {
+        let waits = self.status == Status::AwaitingUser { due_at: None };
+        self.aside.as_ref().filter(|_| waits).and_then(|aside| aside.decision)
     }
 
     fn aside_mut(&mut self) -> &mut Aside {

@@ -5,8 +5,9 @@ use super::{Change, Ending, Failure, Fence, Finish, Job, LastFailure, Pause, Sce
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::decision::{Case, Question};
 use crate::definition::Definitions;
-use crate::id::JobId;
+use crate::id::{DecisionId, Ids, JobId};
 use crate::limits;
 use crate::name::OrgId;
 use crate::retry::{self, Spent, Verdict};
@@ -87,7 +88,7 @@ impl Command for Settle {
             return Decision::Refused(lost());
         }
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
-        match self.changes(job, scene, cx.rng) {
+        match self.changes(job, scene, cx.ids, cx.rng) {
             Ok(changes) => Decision::Done(Settled::Now, changes),
             // The table allows every outcome from `executing`; should it ever not, refuse.
             Err(_) => Decision::Refused(lost()),
@@ -96,7 +97,7 @@ impl Command for Settle {
 }
 
 impl Settle {
-    fn changes(&self, job: &Job, scene: Scene<'_>, rng: &mut Rng) -> Result<Changes, IllegalMove> {
+    fn changes(&self, job: &Job, scene: Scene<'_>, ids: &mut Ids, rng: &mut Rng) -> Result<Changes, IllegalMove> {
         // Somebody asked that it ends: whatever it came to is discarded.
         if let Some(request) = job.cancel_requested() {
             return scene.cancel(job, &request.reason);
@@ -126,14 +127,13 @@ impl Settle {
                     format!("the question has {} bytes; at most {} are kept", question.len(), limits::QUESTION_BYTES);
                 scene.fail(&counted(job), Failure::new("question_too_large", &message))
             }
-            Outcome::Ask(question) => {
-                let mut next = job.moved(Status::AwaitingUser { due_at: None })?;
-                let aside = next.aside_mut();
-                aside.question = Some(question.value());
-                aside.answer = None;
-                let told = json!({ "question_sha256": question.digest(), "token": job.token });
-                Ok(next.tells("job.asked", told).job(Change::Put(next)))
-            }
+            Outcome::Ask(question) => match Question::of(&question.value()) {
+                Ok(asked) => ask(job, question, asked, DecisionId(ids.uuid()), now),
+                Err(why) => {
+                    let message = format!("the job asked what nobody can answer: {why}");
+                    scene.fail(&counted(job), Failure::new("invalid_question", &message))
+                }
+            },
             Outcome::Release => {
                 let mut next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
                 let told = next.tells("job.released", json!({ "reason": "given_back", "token": job.token }));
@@ -144,6 +144,18 @@ impl Settle {
             Outcome::Stopped => scene.cancel(job, cancel::SHUTDOWN_TIMEOUT),
         }
     }
+}
+
+/// The job waits, and the decision is open, from the same commit on.
+fn ask(job: &Job, question: &Json, asked: Question, id: DecisionId, now: Micros) -> Result<Changes, IllegalMove> {
+    let mut next = job.moved(Status::AwaitingUser { due_at: None })?;
+    let aside = next.aside_mut();
+    aside.decision = Some(id);
+    aside.question = Some(question.value());
+    aside.answer = None;
+    let told = json!({ "decision": id, "question_sha256": question.digest(), "token": job.token });
+    let opened = Case::of_job(job, asked, now).opened(id);
+    Ok(next.tells("job.asked", told).job(Change::Put(next)).and(opened))
 }
 
 /// Why a result cannot be kept, if it cannot.
