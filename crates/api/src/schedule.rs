@@ -21,7 +21,7 @@ use baton_core::cron::{self, Spec};
 use baton_core::doc::{Class, Doc};
 use baton_core::name::ScheduleName;
 use baton_core::once::Rendered;
-use baton_store::StoreError;
+use baton_store::{ListDocs, StoreError};
 use baton_wire::{NewSchedule, Schedule, ScheduleList, limit};
 use serde_json::Value;
 
@@ -38,7 +38,16 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<Sched
     // What was deleted keeps its row, and does not fill a page.
     for _ in 0..limits::SCHEDULE_ROUNDS {
         let wanted = limit - schedules.len();
-        let page = wait::read(app.store().docs(app.org(), Class::Schedule, &prefix, after, wanted)).await?;
+        let ask = ListDocs {
+            org: app.org().clone(),
+            class: Class::Schedule,
+            prefix: prefix.clone(),
+            flag: None,
+            newest_first: false,
+            after,
+            limit: wanted,
+        };
+        let page = wait::read(app.store().docs(ask)).await?;
         schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)));
         after = page.next;
         if after.is_none() || schedules.len() >= limit {

@@ -5,7 +5,8 @@ use crate::engine::Shared;
 use baton_core::JobId;
 use baton_core::command::Actor;
 use baton_core::cron::fire::Fire;
-use baton_core::id::DocId;
+use baton_core::decision::breach::Expire;
+use baton_core::id::{DecisionId, DocId};
 use baton_core::job::cancel::Force;
 use baton_core::job::deadline::Deadline;
 use baton_core::timer::{Due, Kind};
@@ -87,6 +88,7 @@ async fn fire(store: &Store, timer: Due) -> Result<bool, StoreError> {
             let Some(key) = store.doc_key(&org, id).await? else { return Ok(false) };
             had(store.commit(Fire { org, id, key, at }, Actor::Engine).await)
         }
+        Kind::Decision => had(store.commit(Expire { org, id: DecisionId(key.subject), at }, Actor::Engine).await),
     }
 }
 

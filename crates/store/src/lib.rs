@@ -35,7 +35,7 @@ pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
 pub use open::{Backend, Corrupt, OpenOptions};
 pub use ports::{Clock, Entropy, Observer};
-pub use records::{DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListJobs, Page, Prunable};
+pub use records::{DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListDocs, ListJobs, Page, Prunable};
 pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};

@@ -2,6 +2,7 @@
 
 use crate::cursor::Cursor;
 use baton_core::canon::Json;
+use baton_core::doc::{self, Doc};
 use baton_core::event::Recorded;
 use baton_core::job::prune::Candidate;
 use baton_core::job::state::Face;
@@ -203,4 +204,34 @@ pub struct Depth {
 /// Both databases count rows in 64 bits.
 pub(crate) fn row_limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Which documents to list.
+#[derive(Clone, Debug)]
+pub struct ListDocs {
+    pub org: OrgId,
+    pub class: doc::Class,
+    /// What their keys begin with.
+    pub prefix: String,
+    pub flag: Option<bool>,
+    /// Keys that rise with time are read from the end.
+    pub newest_first: bool,
+    pub after: Option<String>,
+    pub limit: usize,
+}
+
+impl ListDocs {
+    /// The key beyond which to look.
+    pub(crate) fn beyond(&self) -> &str {
+        let from_the_end = if self.newest_first { "\u{10FFFF}" } else { "" };
+        self.after.as_deref().unwrap_or(from_the_end)
+    }
+
+    /// A page of what was found, which is one more than asked for if there is more.
+    pub(crate) fn page(&self, mut items: Vec<(doc::Key, Doc)>) -> Page<(doc::Key, Doc), String> {
+        let more = items.len() > self.limit;
+        items.truncate(self.limit);
+        let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
+        Page { items, next }
+    }
 }

@@ -5,13 +5,13 @@ use crate::error::{CommitError, OpenError, StoreError};
 use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, Purge, PurgeSeat, Reply, Seat, Turn, Work};
 use crate::open::{Backend, OpenOptions};
 use crate::ports;
-use crate::records::{DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListJobs, Page, Prunable};
+use crate::records::{DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListDocs, ListJobs, Page, Prunable};
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
 use baton_core::definition::Definitions;
 use baton_core::doc::{self, Doc};
-use baton_core::id::DocId;
+use baton_core::id::{DocId, KeyId};
 use baton_core::job::Fence;
 use baton_core::job::settle::{Settle, SettleError, Settled};
 use baton_core::lane::LaneKey;
@@ -167,16 +167,15 @@ impl Store {
         each!(self, db => db.doc_key(org, id).await)
     }
 
-    /// Documents of a class whose keys begin with `prefix`, in the order of their keys.
-    pub async fn docs(
-        &self,
-        org: &OrgId,
-        class: doc::Class,
-        prefix: &str,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
-        each!(self, db => db.docs(org, class, prefix, after, limit).await)
+    /// Documents of a class, in the order of their keys.
+    pub async fn docs(&self, ask: ListDocs) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+        each!(self, db => db.docs(ask).await)
+    }
+
+    /// A key that somebody shows, and the org that it belongs to: the one question that is asked
+    /// before it is known whose.
+    pub async fn key(&self, id: KeyId) -> Result<Option<(OrgId, Doc)>, StoreError> {
+        each!(self, db => db.key(id).await)
     }
 
     /// What a hook left under a key.

@@ -4,10 +4,10 @@ use super::Db;
 use super::query::records_sql;
 use super::rows::{self, get, parsed};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, one_batch, row_limit};
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, Page, Prunable, one_batch, row_limit};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
-use baton_core::id::DocId;
+use baton_core::id::{DocId, KeyId};
 use baton_core::job::prune::{Candidate, Stub};
 use baton_core::lane::LaneKey;
 use baton_core::limits::PRUNE_JOBS;
@@ -98,28 +98,23 @@ impl Db {
         found.first().map(doc_key).transpose()
     }
 
-    pub(crate) async fn docs(
-        &self,
-        org: &OrgId,
-        class: doc::Class,
-        prefix: &str,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+    pub(crate) async fn docs(&self, ask: ListDocs) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
+        let (beyond, order) = if ask.newest_first { ("<", "DESC") } else { (">", "ASC") };
         let sql = format!(
-            "SELECT class, key, {} FROM doc WHERE org = $1 AND class = $2 AND key > $3 AND key >= $4 \
-             AND starts_with(key, $4) ORDER BY key LIMIT $5",
+            "SELECT class, key, {} FROM doc WHERE org = $1 AND class = $2 AND key {beyond} $3 \
+             AND key >= $4 AND starts_with(key, $4) AND ($6::bool IS NULL OR flag = $6) ORDER BY key {order} LIMIT $5",
             rows::DOC
         );
-        let after = after.unwrap_or_default();
-        let found = self.ask(&sql, &[&org.as_str(), &class.as_str(), &after, &prefix, &row_limit(limit + 1)]).await?;
-        let mut items = (found.iter())
-            .map(|row| Ok((doc_key(row)?, rows::doc(row, 2)?)))
-            .collect::<Result<Vec<_>, StoreError>>()?;
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
-        Ok(Page { items, next })
+        let (org, class, limit) = (ask.org.as_str(), ask.class.as_str(), row_limit(ask.limit + 1));
+        let found = self.ask(&sql, &[&org, &class, &ask.beyond(), &ask.prefix, &limit, &ask.flag]).await?;
+        let items = found.iter().map(|row| Ok((doc_key(row)?, rows::doc(row, 2)?)));
+        Ok(ask.page(items.collect::<Result<Vec<_>, StoreError>>()?))
+    }
+
+    pub(crate) async fn key(&self, id: KeyId) -> Result<Option<(OrgId, Doc)>, StoreError> {
+        let sql = format!("SELECT org, {} FROM doc WHERE class = 'key' AND key = $1", rows::DOC);
+        let found = self.ask(&sql, &[&id.to_string()]).await?;
+        found.first().map(|row| Ok((parsed(row, 0)?, rows::doc(row, 1)?))).transpose()
     }
 
     pub(crate) async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {

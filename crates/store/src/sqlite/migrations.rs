@@ -4,11 +4,13 @@ use crate::error::OpenError;
 use crate::migrate::{Applied, Migration, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 3] = [
+const ALL: [Migration; 4] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
     Migration { version: 3, name: "exact", oldest: 2, sql: include_str!("migrations/0003_exact.sql") },
+    // Older binaries would end jobs without withdrawing their decisions.
+    Migration { version: 4, name: "door", oldest: 4, sql: include_str!("migrations/0004_door.sql") },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes

@@ -3,10 +3,10 @@
 use super::query::records_sql;
 use super::{Db, load, rows, store_error};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, Page, Prunable, one_batch, row_limit};
+use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, Page, Prunable, one_batch, row_limit};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
-use baton_core::id::DocId;
+use baton_core::id::{DocId, KeyId};
 use baton_core::job::prune::{Candidate, Stub};
 use baton_core::lane::LaneKey;
 use baton_core::limits::PRUNE_JOBS;
@@ -65,29 +65,35 @@ impl Db {
         .await
     }
 
-    pub(crate) async fn docs(
-        &self,
-        org: &OrgId,
-        class: doc::Class,
-        prefix: &str,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
-        let (org, prefix) = (org.clone(), prefix.to_owned());
+    pub(crate) async fn docs(&self, ask: ListDocs) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
         self.read(move |conn| {
+            // The flag as text: only a literal lets the index of flagged ones be used.
+            let flagged = match ask.flag {
+                Some(true) => "AND flag = 1",
+                Some(false) => "AND flag = 0",
+                None => "",
+            };
+            let (beyond, order) = if ask.newest_first { ("<", "DESC") } else { (">", "ASC") };
             let sql = format!(
-                "SELECT class, key, {} FROM doc WHERE org = ?1 AND class = ?2 AND key > ?3 AND key >= ?4 \
-                 AND substr(key, 1, length(?4)) = ?4 ORDER BY key LIMIT ?5",
+                "SELECT class, key, {} FROM doc WHERE org = ?1 AND class = ?2 AND key {beyond} ?3 \
+                 AND key >= ?4 AND substr(key, 1, length(?4)) = ?4 {flagged} ORDER BY key {order} LIMIT ?5",
                 rows::DOC
             );
             let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
-            let by = (org.as_str(), class.as_str(), after.unwrap_or_default(), prefix, row_limit(limit + 1));
+            let by = (ask.org.as_str(), ask.class.as_str(), ask.beyond(), &ask.prefix, row_limit(ask.limit + 1));
             let found = all.query_map(by, |row| Ok((doc_key(row)?, rows::doc(row, 2)?)));
-            let mut items: Vec<_> = found.and_then(Iterator::collect).map_err(store_error)?;
-            let more = items.len() > limit;
-            items.truncate(limit);
-            let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
-            Ok(Page { items, next })
+            let items: Vec<_> = found.and_then(Iterator::collect).map_err(store_error)?;
+            Ok(ask.page(items))
+        })
+        .await
+    }
+
+    pub(crate) async fn key(&self, id: KeyId) -> Result<Option<(OrgId, Doc)>, StoreError> {
+        self.read(move |conn| {
+            let sql = format!("SELECT org, {} FROM doc WHERE class = 'key' AND key = ?1", rows::DOC);
+            let mut one = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = one.query_row([id.to_string()], |row| Ok((rows::parsed(row, 0)?, rows::doc(row, 1)?)));
+            found.optional().map_err(store_error)
         })
         .await
     }
