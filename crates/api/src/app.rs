@@ -1,9 +1,9 @@
 //! What every handler has at hand.
 
 use crate::counters;
+use crate::door::{Buckets, Keyring, Rate};
 use crate::limits;
 use crate::metrics::Recorder;
-use baton_core::OrgId;
 use baton_engine::Engine;
 use baton_store::{Entropy, Store};
 use std::sync::Arc;
@@ -16,7 +16,9 @@ pub struct App(Arc<Parts>);
 
 struct Parts {
     engine: Engine,
-    org: OrgId,
+    entropy: Arc<dyn Entropy>,
+    keyring: Keyring,
+    buckets: Buckets,
     recorder: Recorder,
     /// Tells this process's request ids from another's.
     mark: u32,
@@ -27,18 +29,20 @@ struct Parts {
 }
 
 impl App {
-    pub fn new(engine: Engine, entropy: &dyn Entropy) -> Self {
+    pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>) -> Self {
         let recorder = crate::metrics::install();
         counters::begin(&engine.store().definitions());
         Self(Arc::new(Parts {
+            keyring: Keyring::new(engine.store().clone()),
+            buckets: Buckets::new(rate),
             engine,
-            org: OrgId::default(),
             recorder,
             mark: (entropy.words().0 >> 32) as u32,
             requests: AtomicU64::new(0),
             stopping: watch::Sender::new(false),
             audits: Semaphore::new(limits::AUDITS),
             batches: Semaphore::new(limits::BATCHES),
+            entropy,
         }))
     }
 
@@ -66,9 +70,16 @@ impl App {
         self.0.engine.store()
     }
 
-    /// The org of whoever asks: the only one, until there are keys to tell tenants apart.
-    pub(crate) fn org(&self) -> &OrgId {
-        &self.0.org
+    pub(crate) fn entropy(&self) -> &dyn Entropy {
+        &*self.0.entropy
+    }
+
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.0.keyring
+    }
+
+    pub(crate) fn buckets(&self) -> &Buckets {
+        &self.0.buckets
     }
 
     pub(crate) fn recorder(&self) -> &Recorder {

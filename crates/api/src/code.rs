@@ -24,23 +24,33 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 35] = [
+pub const CODES: [Code; 48] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
+    hint(row(401, "unauthenticated", "It is not known who asks"), "send Authorization: Bearer and your key"),
+    row(403, "forbidden", "The key may not do this"),
+    row(403, "out_of_scope", "The key does not reach this"),
+    row(403, "not_responsible", "The decision is somebody else's"),
     row(403, "forbidden_host", "The Host header does not name this machine"),
     row(403, "forbidden_origin", "The request comes from a foreign web page"),
     row(404, "not_found", "There is no such route"),
     row(404, "job_not_found", "There is no such job"),
     row(404, "lane_not_found", "There is no such lane"),
     row(404, "schedule_not_found", "There is no such schedule"),
+    row(404, "key_not_found", "There is no such key"),
+    row(404, "decision_not_found", "There is no such decision"),
     row(405, "method_not_allowed", "The route does not accept this method"),
     row(408, "request_timeout", "The body took too long"),
     row(409, "invalid_transition", "The job's state does not allow this"),
     row(409, "job_conflict", "The job has already ended"),
     row(409, "duplicate_message", "The message was enqueued before"),
     row(409, "already_requeued", "The job was requeued before"),
-    row(409, "already_answered", "The question was answered before"),
+    row(409, "decision_closed", "The decision is no longer open"),
+    row(409, "key_exists", "There is such a key already"),
+    row(409, "key_dead", "The key was revoked or has expired"),
+    row(409, "own_key", "A key cannot revoke itself"),
+    row(409, "org_exists", "There is such an org already"),
     row(413, "body_too_large", "The body is too large"),
     row(413, "payload_too_large", "The payload is too large"),
     row(413, "answer_too_large", "The answer is too large"),
@@ -50,6 +60,8 @@ pub const CODES: [Code; 35] = [
     row(422, "invalid_time", "The time cannot be used"),
     row(422, "invalid_message_id", "The message id cannot be used"),
     row(422, "invalid_schedule", "The schedule cannot be used"),
+    row(422, "invalid_key", "The key cannot be made so"),
+    row(422, "unknown_option", "The decision has no such option"),
     row(422, "batch_size", "There are too few or too many jobs at once"),
     hint(
         row(422, "idempotency_key_reused", "The idempotency key was used for another request"),
@@ -59,6 +71,7 @@ pub const CODES: [Code; 35] = [
         row(429, "queue_full", "Too many jobs are waiting"),
         "nothing was enqueued; try again after Retry-After, or cancel what is no longer needed",
     )),
+    retry(row(429, "rate_limited", "The key asks too fast")),
     row(500, "internal", "Something is wrong with Baton itself"),
     retry(hint(
         row(503, "outcome_unknown", "It is not known whether this took place"),

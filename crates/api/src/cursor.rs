@@ -13,6 +13,8 @@ pub const JOBS: List = List("j1");
 pub const LETTERS: List = List("d1");
 pub const LANES: List = List("l1");
 pub const SCHEDULES: List = List("s1");
+pub const KEYS: List = List("k1");
+pub const DECISIONS: List = List("q1");
 
 /// Longer than any name in a list.
 const TEXT_MAX: usize = 1_000;

@@ -1,6 +1,7 @@
 //! The history, read in order and waited for.
 
 use crate::app::App;
+use crate::door::Caller;
 use crate::problem::Fault;
 use crate::query::Params;
 use crate::wait;
@@ -11,7 +12,7 @@ use baton_wire::{Event, EventList, TAIL, limit};
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Json<EventList>, Fault> {
+pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Json<EventList>, Fault> {
     params.allow(&["after", "limit", "wait_ms"])?;
     let after = after(&app, params.one("after")?).await?;
     let limit = params.number("limit", 1..=limit::EVENTS, limit::EVENTS_DEFAULT)?;
@@ -20,7 +21,7 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Json<EventLi
     // Listening before looking: what is committed in between is heard.
     let mut heard = app.store().watch_events();
     loop {
-        let page = wait::read(app.store().events(app.org(), after, limit)).await?;
+        let page = wait::read(app.store().events(&caller.org, after, limit)).await?;
         if !page.items.is_empty() || Instant::now() >= deadline || app.is_stopping() {
             let next = page.items.last().map_or(after, |row| row.cursor);
             let events = page.items.iter().map(|row| Event::new(row.cursor.to_string(), &row.event)).collect();

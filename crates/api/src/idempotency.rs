@@ -1,6 +1,7 @@
 //! Saying the same thing twice: the second time is answered like the first, and does nothing.
 
 use crate::app::App;
+use crate::door::Caller;
 use crate::problem::Fault;
 use crate::refusal::Told;
 use crate::wait;
@@ -8,7 +9,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use baton_core::canon::{Digest, Json};
-use baton_core::command::{Actor, Command};
+use baton_core::command::Command;
 use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
 use baton_core::once::{self, Rendered};
 use baton_store::{Answer, Once, StoreError};
@@ -62,6 +63,7 @@ impl Keyed {
 /// same answer is stored with the effect.
 pub async fn commit<C: Command>(
     app: &App,
+    caller: &Caller,
     command: C,
     keyed: Option<Keyed>,
     render: impl Fn(&C::Out) -> Rendered + Send + 'static,
@@ -69,25 +71,39 @@ pub async fn commit<C: Command>(
 where
     C::No: Told,
 {
+    commit_secret(app, caller, command, keyed, move |out: &C::Out, _| render(out)).await
+}
+
+/// The same for an answer that holds a secret: it is sent, and what is stored leaves it out. `render`
+/// is told whether to show it.
+pub async fn commit_secret<C: Command>(
+    app: &App,
+    caller: &Caller,
+    command: C,
+    keyed: Option<Keyed>,
+    render: impl Fn(&C::Out, bool) -> Rendered + Send + 'static,
+) -> Result<Response<Body>, Fault>
+where
+    C::No: Told,
+{
+    let actor = caller.actor();
     let Some(keyed) = keyed else {
-        let committed =
-            wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)?;
-        return Ok(response(render(&committed?), false));
+        let committed = wait::commit(app.store().commit(command, actor)).await.ok_or(StoreError::OutcomeUnknown)?;
+        return Ok(response(render(&committed?, true), false));
     };
     // The store may decide, and so render, more than once; the last one is what it commits. It is
     // sent from here, so that what was stored and what is sent cannot differ.
     let stored = Arc::new(Mutex::new(None));
     let last = stored.clone();
     let once = Once {
-        key: once::Key { org: app.org().clone(), scope: keyed.scope.to_owned(), key: keyed.key },
+        key: once::Key { org: caller.org.clone(), scope: keyed.scope.to_owned(), key: keyed.key },
         request: keyed.request,
         render: Box::new(move |out| {
-            let rendered = render(out);
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(rendered.clone());
-            rendered
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(render(out, true));
+            render(out, false)
         }),
     };
-    let committed = wait::commit(app.store().commit_once(command, Actor::Api, once)).await;
+    let committed = wait::commit(app.store().commit_once(command, actor, once)).await;
     match committed.ok_or(StoreError::OutcomeUnknown)?? {
         Answer::Replayed(answer) => Ok(response(answer, true)),
         Answer::Fresh(_) => match stored.lock().unwrap_or_else(PoisonError::into_inner).take() {

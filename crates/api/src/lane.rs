@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::cursor;
+use crate::door::Caller;
 use crate::idempotency::{self, rendered};
 use crate::problem::Fault;
 use crate::query::Params;
@@ -17,30 +18,30 @@ use baton_wire::{Lane, LaneList, limit};
 
 type Name = Result<Path<String>, PathRejection>;
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<LaneList>, Fault> {
+pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<LaneList>, Fault> {
     params.allow(&["limit", "cursor"])?;
     let after = cursor::LANES.read_text(&params)?.map(|text| LaneKey::new(&text).map_err(|_| cursor::foreign()));
     let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let page = wait::read(app.store().lanes(app.org(), after.transpose()?, limit)).await?;
+    let page = wait::read(app.store().lanes(&caller.org, after.transpose()?, limit)).await?;
     let next_cursor = page.next.map(|key| cursor::LANES.text(key.as_str()));
     Ok(Answer(LaneList { lanes: page.items.iter().map(show).collect(), next_cursor }))
 }
 
-pub async fn get(State(app): State<App>, lane: Name, params: Params) -> Result<Answer<Lane>, Fault> {
+pub async fn get(State(app): State<App>, caller: Caller, lane: Name, params: Params) -> Result<Answer<Lane>, Fault> {
     params.allow(&[])?;
     let key = key(lane)?;
-    match wait::read(app.store().lane(app.org(), &key)).await? {
+    match wait::read(app.store().lane(&caller.org, &key)).await? {
         Some(record) => Ok(Answer(show(&record))),
         None => Err(Fault::new("lane_not_found", format!("no job stands in the lane {key}, and it is not paused"))),
     }
 }
 
-pub async fn pause(State(app): State<App>, lane: Name, call: Call) -> Result<Response, Fault> {
-    set(&app, lane, &call, Set { paused: true, scope: "POST /api/v1/lanes/{lane}/pause" }).await
+pub async fn pause(State(app): State<App>, caller: Caller, lane: Name, call: Call) -> Result<Response, Fault> {
+    set(&app, &caller, lane, &call, Set { paused: true, scope: "POST /api/v1/lanes/{lane}/pause" }).await
 }
 
-pub async fn resume(State(app): State<App>, lane: Name, call: Call) -> Result<Response, Fault> {
-    set(&app, lane, &call, Set { paused: false, scope: "POST /api/v1/lanes/{lane}/resume" }).await
+pub async fn resume(State(app): State<App>, caller: Caller, lane: Name, call: Call) -> Result<Response, Fault> {
+    set(&app, &caller, lane, &call, Set { paused: false, scope: "POST /api/v1/lanes/{lane}/resume" }).await
 }
 
 struct Set {
@@ -48,17 +49,17 @@ struct Set {
     scope: &'static str,
 }
 
-async fn set(app: &App, lane: Name, call: &Call, set: Set) -> Result<Response, Fault> {
+async fn set(app: &App, caller: &Caller, lane: Name, call: &Call, set: Set) -> Result<Response, Fault> {
     let key = key(lane)?;
     let keyed = call.keyed_bare(set.scope)?;
     // Read before the commit, because the answer is stored with it; pausing moves no job. A lane
     // in which no job stands can be paused for those that will.
-    let found = wait::read(app.store().lane(app.org(), &key)).await?;
+    let found = wait::read(app.store().lane(&caller.org, &key)).await?;
     let record =
         found.unwrap_or_else(|| LaneRecord { key: key.clone(), max: None, running: 0, waiting: 0, paused: false });
     let render = move |out: &Paused| rendered(200, &Lane { paused: out.paused, ..show(&record) });
-    let command = Pause { org: app.org().clone(), lane: key, paused: set.paused };
-    idempotency::commit(app, command, keyed, render).await
+    let command = Pause { org: caller.org.clone(), lane: key, paused: set.paused };
+    idempotency::commit(app, caller, command, keyed, render).await
 }
 
 fn key(path: Name) -> Result<LaneKey, Fault> {

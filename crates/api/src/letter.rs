@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::cursor;
+use crate::door::Caller;
 use crate::idempotency::{self, rendered};
 use crate::job::show;
 use crate::limits;
@@ -23,10 +24,10 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<JobList>, Fault> {
+pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<JobList>, Fault> {
     params.allow(&["projectId", "type", "limit", "cursor"])?;
     let ask = DeadLetters {
-        org: app.org().clone(),
+        org: caller.org.clone(),
         project: name(&params, "projectId")?,
         kind: name(&params, "type")?,
         before: cursor::LETTERS.read_job(&params)?,
@@ -42,7 +43,7 @@ fn name<T: FromStr<Err: Display>>(params: &Params, field: &str) -> Result<Option
     params.one(field)?.map(|text| text.parse().map_err(|error| Fault::field(field, error))).transpose()
 }
 
-pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fault> {
+pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {
     let asked: RequeueLetters = call.body.parse_or_default()?;
     let keyed = call.keyed("POST /api/v1/dead-letters/requeue", &asked)?;
     if let Some(mut jobs) = asked.job_ids {
@@ -56,9 +57,9 @@ pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fau
             return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
         }
         let from = jobs.clone();
-        let command = Requeue { org: app.org().clone(), jobs };
+        let command = Requeue { org: caller.org.clone(), jobs };
         let render = move |outs: &Vec<Enqueued>| answer(&LettersRequeued::named(&from, outs));
-        return idempotency::commit(&app, command, keyed, render).await;
+        return idempotency::commit(&app, &caller, command, keyed, render).await;
     }
     if asked.project_id.is_none() && asked.kind.is_none() && !asked.all {
         return Err(Fault::field(
@@ -71,15 +72,15 @@ pub async fn requeue(State(app): State<App>, call: Call) -> Result<Response, Fau
         return Err(Fault::field("limit", format!("must be a number from 1 to {BATCH_JOBS}")));
     }
     let ask = DeadLetters {
-        org: app.org().clone(),
+        org: caller.org.clone(),
         project: asked.project_id,
         kind: asked.kind,
         before: None,
         limit,
         bytes: limits::PAGE_BYTES,
     };
-    let command = RequeueFound { org: app.org().clone(), jobs: find(&app, &ask).await? };
-    idempotency::commit(&app, command, keyed, |out: &Requeued| answer(&LettersRequeued::found(out))).await
+    let command = RequeueFound { org: caller.org.clone(), jobs: find(&app, &ask).await? };
+    idempotency::commit(&app, &caller, command, keyed, |out: &Requeued| answer(&LettersRequeued::found(out))).await
 }
 
 fn answer(requeued: &LettersRequeued) -> Rendered {

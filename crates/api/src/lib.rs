@@ -1,8 +1,8 @@
 //! What is said: HTTP.
 //!
 //! A request passes, from outside in: [`serve()`] (connections and their limits), [`envelope`]
-//! (request id, panics, headers, metrics), [`guard`] (who may ask at all), and then its handler,
-//! named after its domain word.
+//! (request id, panics, headers, metrics), [`guard`] (from where one may ask), [`door`] (who may do
+//! what), and then its handler, named after its domain word.
 //!
 //! Invariants
 //! - Every error is `application/problem+json` with a code from the one table in [`code`].
@@ -11,6 +11,7 @@
 //!
 //! Elsewhere: the shapes of bodies (`baton-wire`), every rule (`baton-core`).
 
+mod access;
 mod after;
 mod app;
 mod audit;
@@ -19,7 +20,9 @@ mod call;
 mod code;
 mod counters;
 mod cursor;
+mod decision;
 mod docs;
+pub mod door;
 mod envelope;
 mod event;
 mod guard;
@@ -39,5 +42,5 @@ mod serve;
 mod wait;
 
 pub use app::App;
-pub use router::router;
+pub use router::{Route, router, routes};
 pub use serve::serve;

@@ -27,6 +27,13 @@ pub const PAYLOAD_DEPTH: usize = 64;
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Looks at the store for one page of schedules: deleted ones stand in between.
 pub const SCHEDULE_ROUNDS: usize = 10;
+/// Looks at the store for one page of decisions: those that are not wanted stand in between.
+pub const DECISION_ROUNDS: usize = 5;
+/// How long a key is trusted without asking the store again: as long can a revoked one go on at
+/// another node.
+pub const KEY_TRUST: Duration = Duration::from_secs(1);
+/// Keys that a node remembers.
+pub const KEYS_KNOWN: usize = 10_000;
 /// How long the store may take to answer before the request is given up.
 pub const STORE_WAIT: Duration = Duration::from_secs(30);
 /// How long verifying the whole history may take.

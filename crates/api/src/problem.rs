@@ -53,6 +53,13 @@ impl Fault {
         self
     }
 
+    /// After how many milliseconds it is worth trying again.
+    #[must_use]
+    pub fn after(mut self, ms: u32) -> Self {
+        self.members.retry_after_ms = Some(ms);
+        self
+    }
+
     /// The same under the name that another contract has for it.
     #[must_use]
     pub fn renamed(self, from: &str, to: &str) -> Self {

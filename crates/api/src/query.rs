@@ -46,6 +46,11 @@ impl Params {
         }
     }
 
+    /// A name or an id, if it is given.
+    pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Fault> {
+        self.one(name)?.map(|text| text.parse().map_err(|error| Fault::field(name, error))).transpose()
+    }
+
     /// A number within bounds, or its default.
     pub fn number<T>(&self, name: &str, bounds: std::ops::RangeInclusive<T>, default: T) -> Result<T, Fault>
     where

@@ -1,10 +1,11 @@
 //! What a refusal of a command tells a client besides its code.
 
+use baton_core::access::change::KeyError;
 use baton_core::command::{Never, Refusal};
 use baton_core::cron::put::PutError;
+use baton_core::decision::resolve::ResolveError;
 use baton_core::job::batch::BatchError;
 use baton_core::job::cancel::CancelError;
-use baton_core::job::confirm::ConfirmError;
 use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
 use baton_core::job::state::{IllegalMove, State};
@@ -18,7 +19,9 @@ pub trait Told: Refusal {
 }
 
 impl Told for Never {}
+impl Told for KeyError {}
 impl Told for PutError {}
+impl Told for ResolveError {}
 
 /// What a client can read of a move that the table does not have.
 fn of_move(illegal: &IllegalMove) -> Members {
@@ -44,15 +47,6 @@ impl Told for WakeError {
         match self {
             Self::AlreadyEnded { illegal, .. } => of_move(illegal),
             Self::NotFound(_) => Members::default(),
-        }
-    }
-}
-
-impl Told for ConfirmError {
-    fn members(&self) -> Members {
-        match self {
-            Self::NotAsking { state, .. } => of_move(&state.illegal(State::Executing)),
-            _ => Members::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::cursor;
+use crate::door::Caller;
 use crate::idempotency::{self, rendered};
 use crate::job::payload;
 use crate::limits;
@@ -15,7 +16,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use baton_core::ProjectId;
-use baton_core::command::Actor;
 use baton_core::cron::put::{Act, Kept, Put};
 use baton_core::cron::{self, Spec};
 use baton_core::doc::{Class, Doc};
@@ -28,7 +28,7 @@ use serde_json::Value;
 /// Project and name.
 type Key = Result<Path<(String, String)>, PathRejection>;
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<ScheduleList>, Fault> {
+pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<ScheduleList>, Fault> {
     params.allow(&["projectId", "limit", "cursor"])?;
     let project = params.one("projectId")?.map(project).transpose()?;
     let prefix = project.map(|project| format!("{project}/")).unwrap_or_default();
@@ -39,7 +39,7 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<Sched
     for _ in 0..limits::SCHEDULE_ROUNDS {
         let wanted = limit - schedules.len();
         let ask = ListDocs {
-            org: app.org().clone(),
+            org: caller.org.clone(),
             class: Class::Schedule,
             prefix: prefix.clone(),
             flag: None,
@@ -57,17 +57,17 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Answer<Sched
     Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| cursor::SCHEDULES.text(&key)) }))
 }
 
-pub async fn get(State(app): State<App>, key: Key, params: Params) -> Result<Answer<Schedule>, Fault> {
+pub async fn get(State(app): State<App>, caller: Caller, key: Key, params: Params) -> Result<Answer<Schedule>, Fault> {
     params.allow(&[])?;
     let (project, name) = names(key)?;
-    let doc = wait::read(app.store().doc(app.org(), &cron::Schedule::key(&project, &name))).await?;
+    let doc = wait::read(app.store().doc(&caller.org, &cron::Schedule::key(&project, &name))).await?;
     match doc.as_ref().and_then(show) {
         Some(schedule) => Ok(Answer(schedule)),
         None => Err(Fault::new("schedule_not_found", format!("project {project} has no schedule called {name}"))),
     }
 }
 
-pub async fn put(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
+pub async fn put(State(app): State<App>, caller: Caller, key: Key, call: Call) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
     let mut new: NewSchedule = call.body.parse()?;
     // Checked on the way in, like that of a job.
@@ -75,29 +75,36 @@ pub async fn put(State(app): State<App>, key: Key, call: Call) -> Result<Respons
         new.payload = checked;
     }
     let act = Act::Put(Box::new(Spec::from(new)));
-    idempotency::commit(&app, Put { org: app.org().clone(), project, name, act }, None, render).await
+    idempotency::commit(&app, &caller, Put { org: caller.org.clone(), project, name, act }, None, render).await
 }
 
-pub async fn delete(State(app): State<App>, key: Key, params: Params) -> Result<StatusCode, Fault> {
+pub async fn delete(State(app): State<App>, caller: Caller, key: Key, params: Params) -> Result<StatusCode, Fault> {
     params.allow(&[])?;
     let (project, name) = names(key)?;
-    let command = Put { org: app.org().clone(), project, name, act: Act::Delete };
-    wait::commit(app.store().commit(command, Actor::Api)).await.ok_or(StoreError::OutcomeUnknown)??;
+    let command = Put { org: caller.org.clone(), project, name, act: Act::Delete };
+    wait::commit(app.store().commit(command, caller.actor())).await.ok_or(StoreError::OutcomeUnknown)??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub async fn pause(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
-    act(&app, key, &call, Act::Pause, "POST /api/v1/projects/{projectId}/schedules/{name}/pause").await
+pub async fn pause(State(app): State<App>, caller: Caller, key: Key, call: Call) -> Result<Response, Fault> {
+    act(&app, &caller, key, &call, Act::Pause, "POST /api/v1/projects/{projectId}/schedules/{name}/pause").await
 }
 
-pub async fn resume(State(app): State<App>, key: Key, call: Call) -> Result<Response, Fault> {
-    act(&app, key, &call, Act::Resume, "POST /api/v1/projects/{projectId}/schedules/{name}/resume").await
+pub async fn resume(State(app): State<App>, caller: Caller, key: Key, call: Call) -> Result<Response, Fault> {
+    act(&app, &caller, key, &call, Act::Resume, "POST /api/v1/projects/{projectId}/schedules/{name}/resume").await
 }
 
-async fn act(app: &App, key: Key, call: &Call, act: Act, scope: &'static str) -> Result<Response, Fault> {
+async fn act(
+    app: &App,
+    caller: &Caller,
+    key: Key,
+    call: &Call,
+    act: Act,
+    scope: &'static str,
+) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
     let keyed = call.keyed_bare(scope)?;
-    idempotency::commit(app, Put { org: app.org().clone(), project, name, act }, keyed, render).await
+    idempotency::commit(app, caller, Put { org: caller.org.clone(), project, name, act }, keyed, render).await
 }
 
 fn render(kept: &Kept) -> Rendered {

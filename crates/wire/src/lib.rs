@@ -5,7 +5,9 @@
 //! Elsewhere: what the words mean (`baton-core`), routes and status codes (`baton-api`).
 
 mod absent;
+mod access;
 mod audit;
+mod decision;
 mod event;
 pub mod header;
 mod job;
@@ -18,19 +20,23 @@ mod schedule;
 mod state;
 mod taken;
 mod time;
+mod token;
 
+pub use access::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
 pub use audit::{Audit, Violation};
+pub use decision::{Decision, DecisionList, DecisionState, Resolution, Resolve};
 pub use event::{Event, EventList, TAIL};
 pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
 pub use lane::{Lane, LaneList};
 pub use orchestrator::{OrchestratorJob, OrchestratorState};
 pub use priority::{BadPriority, Priority, PriorityNumber};
 pub use problem::{Members, Problem};
-pub use request::{Cancel, Confirm, NewBatch, NewJob, RequeueLetters};
+pub use request::{Cancel, NewBatch, NewJob, RequeueLetters};
 pub use schedule::{DEFAULT_TIME_ZONE, NewSchedule, Schedule, ScheduleList};
 pub use state::JobState;
 pub use taken::{BatchTaken, EnqueuedJob, LetterLeft, LettersRequeued, RequeuedLetter, Taken};
 pub use time::{BadTime, Time};
+pub use token::{BadToken, Token};
 
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -48,15 +48,6 @@ pub struct Cancel {
     pub reason: Option<String>,
 }
 
-/// A person's answer to a job that asked. The job gets it as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object that says whether it is confirmed")]
-pub struct Confirm {
-    pub confirmed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
 /// Which dead letters to make anew: those that are named, or those that a filter finds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object that says which dead letters")]
@@ -92,7 +83,6 @@ mod tests {
         assert!(parse(json!({ "type": "echo", "projectId": "p", "priority": "background" })).is_ok());
         assert!(parse(json!({ "type": "echo", "projectId": "p", "priority": 50, "messageId": "m-1" })).is_ok());
         assert!(serde_json::from_value::<Cancel>(json!({ "why": "x" })).is_err());
-        assert!(serde_json::from_value::<Confirm>(json!({})).is_err());
         assert!(serde_json::from_value::<RequeueLetters>(json!({ "jobs": [] })).is_err());
     }
 

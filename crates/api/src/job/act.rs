@@ -6,6 +6,7 @@ use super::shown::Shown;
 use crate::after::{After, Standing};
 use crate::app::App;
 use crate::call::Call;
+use crate::door::Caller;
 use crate::idempotency::{self, Keyed, rendered};
 use crate::problem::Fault;
 use crate::refusal::Told;
@@ -13,10 +14,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use baton_core::JobId;
-use baton_core::canon::Json;
 use baton_core::command::Command;
 use baton_core::job::cancel::Cancel;
-use baton_core::job::confirm::Confirm;
 use baton_core::job::enqueue::Enqueued;
 use baton_core::job::requeue::Requeue;
 use baton_core::job::wake::Wake;
@@ -25,57 +24,67 @@ use baton_wire::{EnqueuedJob, Job, OrchestratorJob};
 
 type Id = Result<Path<String>, PathRejection>;
 
-pub async fn cancel(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
-    cancelled::<Job>(&app, id, &call, "POST /api/v1/jobs/{jobId}/cancel").await
+pub async fn cancel(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
+    cancelled::<Job>(&app, &caller, id, &call, "POST /api/v1/jobs/{jobId}/cancel").await
 }
 
 /// The same in the words of the orchestrator's contract.
-pub async fn cancel_orchestrated(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
-    let done = cancelled::<OrchestratorJob>(&app, id, &call, "POST /api/orchestrator/jobs/{jobId}/cancel").await;
+pub async fn cancel_orchestrated(
+    State(app): State<App>,
+    caller: Caller,
+    id: Id,
+    call: Call,
+) -> Result<Response, Fault> {
+    let done =
+        cancelled::<OrchestratorJob>(&app, &caller, id, &call, "POST /api/orchestrator/jobs/{jobId}/cancel").await;
     done.map_err(|fault| fault.renamed("invalid_transition", "job_conflict").respelled("cancelled", "canceled"))
 }
 
-async fn cancelled<J: Shown>(app: &App, id: Id, call: &Call, scope: &'static str) -> Result<Response, Fault> {
+async fn cancelled<J: Shown>(
+    app: &App,
+    caller: &Caller,
+    id: Id,
+    call: &Call,
+    scope: &'static str,
+) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let asked: baton_wire::Cancel = call.body.parse_or_default()?;
     if asked.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS) {
         return Err(Fault::field("reason", format!("at most {REASON_CHARS} characters")));
     }
     let keyed = call.keyed(scope, &asked)?;
-    act::<J, _>(app, job, Cancel { org: app.org().clone(), job, reason: asked.reason }, keyed).await
+    act::<J, _>(app, caller, job, Cancel { org: caller.org.clone(), job, reason: asked.reason }, keyed).await
 }
 
-pub async fn wake(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
+pub async fn wake(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let keyed = call.keyed_bare("POST /api/v1/jobs/{jobId}/wake")?;
-    act::<Job, _>(&app, job, Wake { org: app.org().clone(), job }, keyed).await
-}
-
-pub async fn confirm(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
-    let job = job_id(id)?;
-    let asked: baton_wire::Confirm = call.body.parse()?;
-    let keyed = call.keyed("POST /api/v1/jobs/{jobId}/confirm", &asked)?;
-    let answer = Json::of(&serde_json::to_value(&asked).map_err(Fault::internal)?);
-    act::<Job, _>(&app, job, Confirm { org: app.org().clone(), job, answer }, keyed).await
+    act::<Job, _>(&app, &caller, job, Wake { org: caller.org.clone(), job }, keyed).await
 }
 
 /// Commits, and answers with the job as it stands after that.
-async fn act<J: Shown, C: Command>(app: &App, job: JobId, command: C, keyed: Option<Keyed>) -> Result<Response, Fault>
+async fn act<J: Shown, C: Command>(
+    app: &App,
+    caller: &Caller,
+    job: JobId,
+    command: C,
+    keyed: Option<Keyed>,
+) -> Result<Response, Fault>
 where
     C::No: Told,
 {
     let render = |out: &Standing| rendered(200, &J::with(&out.job, &out.cold, out.ending.as_ref().into()));
-    idempotency::commit(app, After { command, job }, keyed, render).await
+    idempotency::commit(app, caller, After { command, job }, keyed, render).await
 }
 
-pub async fn requeue(State(app): State<App>, id: Id, call: Call) -> Result<Response, Fault> {
+pub async fn requeue(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let keyed = call.keyed_bare("POST /api/v1/jobs/{jobId}/requeue")?;
-    let command = Requeue { org: app.org().clone(), jobs: vec![job] };
+    let command = Requeue { org: caller.org.clone(), jobs: vec![job] };
     // One was asked for, so one it is.
     let render = |outs: &Vec<Enqueued>| {
         let out = outs.first();
         rendered(status(out.is_some_and(|out| out.how.is_new())), &out.map(EnqueuedJob::from))
     };
-    idempotency::commit(&app, command, keyed, render).await
+    idempotency::commit(&app, &caller, command, keyed, render).await
 }

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::body::at_most_deep;
 use crate::call::Call;
+use crate::door::Caller;
 use crate::idempotency::{self, rendered};
 use crate::limits;
 use crate::problem::Fault;
@@ -14,14 +15,14 @@ use baton_core::job::enqueue::{Enqueue, Enqueued};
 use baton_wire::{BatchTaken, EnqueuedJob, NewBatch, NewJob, PriorityNumber};
 use serde_json::Value;
 
-pub async fn enqueue(State(app): State<App>, call: Call) -> Result<Response, Fault> {
+pub async fn enqueue(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {
     let new: NewJob = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/jobs", &new)?;
     let render = |out: &Enqueued| rendered(status(out.how.is_new()), &EnqueuedJob::from(out));
-    idempotency::commit(&app, order(&app, new)?, keyed, render).await
+    idempotency::commit(&app, &caller, order(&caller, new)?, keyed, render).await
 }
 
-pub async fn batch(State(app): State<App>, request: Request) -> Result<Response, Fault> {
+pub async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, Fault> {
     // Such a body is large: only so many are read, and held, at once.
     let turn = tokio::time::timeout(limits::BATCH_WAIT, app.batches().acquire()).await;
     let Ok(Ok(_turn)) = turn else {
@@ -31,14 +32,14 @@ pub async fn batch(State(app): State<App>, request: Request) -> Result<Response,
     let new: NewBatch = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/jobs/batch", &new)?;
     let one =
-        |(index, job)| order(&app, job).map_err(|fault: Fault| fault.inside(&format!("jobs[{index}].")).at(index));
+        |(index, job)| order(&caller, job).map_err(|fault: Fault| fault.inside(&format!("jobs[{index}].")).at(index));
     let orders = new.jobs.into_iter().enumerate().map(one);
-    let command = Batch { org: app.org().clone(), jobs: orders.collect::<Result<_, Fault>>()? };
+    let command = Batch { org: caller.org.clone(), jobs: orders.collect::<Result<_, Fault>>()? };
     let render = |outs: &Vec<Enqueued>| {
         let taken = BatchTaken::of(outs);
         rendered(status(taken.enqueued > 0), &taken)
     };
-    idempotency::commit(&app, command, keyed, render).await
+    idempotency::commit(&app, &caller, command, keyed, render).await
 }
 
 /// 201 if something new was made.
@@ -46,7 +47,7 @@ pub const fn status(new: bool) -> u16 {
     if new { 201 } else { 200 }
 }
 
-fn order(app: &App, new: NewJob) -> Result<Enqueue, Fault> {
+fn order(caller: &Caller, new: NewJob) -> Result<Enqueue, Fault> {
     let payload = payload(new.payload)?;
     Ok(Enqueue {
         priority: new.priority.map(PriorityNumber::get),
@@ -54,7 +55,7 @@ fn order(app: &App, new: NewJob) -> Result<Enqueue, Fault> {
         not_before: new.not_before.map(|time| time.0),
         deadline: new.deadline.map(|time| time.0),
         message_id: new.message_id,
-        ..Enqueue::new(app.org().clone(), new.project_id, new.kind, Json::of(&payload))
+        ..Enqueue::new(caller.org.clone(), new.project_id, new.kind, Json::of(&payload))
     })
 }
 

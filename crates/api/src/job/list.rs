@@ -4,6 +4,7 @@ use super::shown::{Shown, show};
 use super::wanted::States;
 use crate::app::App;
 use crate::cursor;
+use crate::door::Caller;
 use crate::limits;
 use crate::problem::Fault;
 use crate::query::Params;
@@ -17,6 +18,7 @@ use baton_wire::{JobList, limit};
 
 pub async fn list<J: Shown>(
     State(app): State<App>,
+    caller: Caller,
     project: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Answer<JobList<J>>, Fault> {
@@ -27,7 +29,7 @@ pub async fn list<J: Shown>(
     let (filter, exact) = states.filter();
     let limit = params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?;
     let ask = ListJobs {
-        org: app.org().clone(),
+        org: caller.org.clone(),
         project,
         filter,
         before: cursor::JOBS.read_job(&params)?,

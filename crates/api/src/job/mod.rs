@@ -6,12 +6,13 @@ mod list;
 mod shown;
 mod wanted;
 
-pub use act::{cancel, cancel_orchestrated, confirm, requeue, wake};
+pub use act::{cancel, cancel_orchestrated, requeue, wake};
 pub use enqueue::{batch, enqueue, payload};
 pub use list::list;
 pub use shown::show;
 
 use crate::app::App;
+use crate::door::Caller;
 use crate::problem::Fault;
 use crate::query::Params;
 use crate::wait;
@@ -23,12 +24,13 @@ use shown::Shown;
 
 pub async fn get<J: Shown>(
     State(app): State<App>,
+    caller: Caller,
     id: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Answer<J>, Fault> {
     params.allow(&[])?;
     let id = job_id(id)?;
-    match wait::read(app.store().job(app.org(), id)).await? {
+    match wait::read(app.store().job(&caller.org, id)).await? {
         Some(record) => Ok(Answer(show(&record))),
         None => Err(Fault::new("job_not_found", format!("job {id} does not exist"))),
     }

@@ -1,0 +1,130 @@
+//! Keys and orgs.
+
+use crate::absent::or_default;
+use crate::time::Time;
+use baton_core::access::{Grant, Key as Kept, Role};
+use baton_core::id::KeyId;
+use baton_core::name::Responsibility;
+use baton_core::{OrgId, ProjectId, TypeName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A key as it is shown; its secret never is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Key {
+    pub id: KeyId,
+    pub label: String,
+    pub role: Role,
+    pub responsibilities: BTreeSet<Responsibility>,
+    /// `null` reaches all projects.
+    pub projects: Option<BTreeSet<ProjectId>>,
+    /// `null` reaches all job types.
+    pub types: Option<BTreeSet<TypeName>>,
+    pub created_at: Time,
+    pub expires_at: Option<Time>,
+    pub rotated_at: Option<Time>,
+    pub revoked_at: Option<Time>,
+}
+
+impl Key {
+    pub fn of(id: KeyId, key: &Kept) -> Self {
+        Self {
+            id,
+            label: key.label.clone(),
+            role: key.grant.role,
+            responsibilities: key.grant.responsibilities.clone(),
+            projects: key.grant.projects.clone(),
+            types: key.grant.types.clone(),
+            created_at: Time(key.created_at),
+            expires_at: key.expires_at.map(Time),
+            rotated_at: key.rotated_at.map(Time),
+            revoked_at: key.revoked_at.map(Time),
+        }
+    }
+}
+
+/// A key that was just made, with the text that is shown this once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MadeKey {
+    #[serde(flatten)]
+    pub key: Key,
+    /// Not said again when the request is repeated.
+    pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for MadeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MadeKey").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyList {
+    pub keys: Vec<Key>,
+    pub next_cursor: Option<String>,
+}
+
+/// A key to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object with the fields of a key")]
+pub struct NewKey {
+    pub label: String,
+    pub role: Role,
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeSet::is_empty")]
+    pub responsibilities: BTreeSet<Responsibility>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projects: Option<BTreeSet<ProjectId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<BTreeSet<TypeName>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+}
+
+impl NewKey {
+    pub fn grant(&self) -> Grant {
+        Grant {
+            role: self.role,
+            responsibilities: self.responsibilities.clone(),
+            projects: self.projects.clone(),
+            types: self.types.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object that says how to rotate")]
+pub struct RotateKey {
+    /// How long the old secret is accepted beside the new one; not at all, unless given.
+    #[serde(deserialize_with = "or_default")]
+    pub grace_ms: u64,
+}
+
+/// An org to found, with its first admin key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object with the fields of an org")]
+pub struct NewOrg {
+    pub org: OrgId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundedOrg {
+    pub org: OrgId,
+    pub key: MadeKey,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrgList {
+    pub orgs: Vec<OrgId>,
+}
+
+/// Who somebody is, as the server sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Me {
+    pub org: OrgId,
+    pub key: Key,
+    /// What this key may do.
+    pub rights: Vec<String>,
+}
