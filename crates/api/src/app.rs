@@ -3,6 +3,7 @@
 use crate::counters;
 use crate::door::{Buckets, Keyring, Rate};
 use crate::limits;
+use crate::live::{Recent, Threads};
 use crate::metrics::Recorder;
 use baton_engine::Engine;
 use baton_store::{Entropy, Store};
@@ -19,6 +20,9 @@ struct Parts {
     entropy: Arc<dyn Entropy>,
     keyring: Keyring,
     buckets: Buckets,
+    recent: Recent,
+    threads: Threads,
+    listeners: Arc<Semaphore>,
     recorder: Recorder,
     /// Tells this process's request ids from another's.
     mark: u32,
@@ -35,6 +39,9 @@ impl App {
         Self(Arc::new(Parts {
             keyring: Keyring::new(engine.store().clone()),
             buckets: Buckets::new(rate),
+            recent: Recent::default(),
+            threads: Threads::default(),
+            listeners: Arc::new(Semaphore::new(limits::LISTENERS)),
             engine,
             recorder,
             mark: (entropy.words().0 >> 32) as u32,
@@ -76,6 +83,18 @@ impl App {
 
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.0.keyring
+    }
+
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.0.recent
+    }
+
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.0.threads
+    }
+
+    pub(crate) fn listeners(&self) -> &Arc<Semaphore> {
+        &self.0.listeners
     }
 
     pub(crate) fn buckets(&self) -> &Buckets {

@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 48] = [
+pub const CODES: [Code; 49] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -55,6 +55,7 @@ pub const CODES: [Code; 48] = [
     row(413, "payload_too_large", "The payload is too large"),
     row(413, "answer_too_large", "The answer is too large"),
     hint(row(415, "unsupported_media_type", "The body must be JSON"), "send Content-Type: application/json"),
+    row(426, "upgrade_required", "This route speaks WebSocket"),
     row(422, "unknown_job_type", "There is no such job type"),
     row(422, "invalid_payload", "The payload does not fit its job type"),
     row(422, "invalid_time", "The time cannot be used"),

@@ -24,7 +24,8 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
         let page = wait::read(app.store().events(&caller.org, after, limit)).await?;
         if !page.items.is_empty() || Instant::now() >= deadline || app.is_stopping() {
             let next = page.items.last().map_or(after, |row| row.cursor);
-            let events = page.items.iter().map(|row| Event::new(row.cursor.to_string(), &row.event)).collect();
+            let shown = page.items.iter().filter(|row| caller.hears(&row.event.data.value()));
+            let events = shown.map(|row| Event::new(row.cursor.to_string(), &row.event)).collect();
             return Ok(Json(EventList { events, next: next.to_string() }));
         }
         tokio::select! {
@@ -41,7 +42,8 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
     }
 }
 
-async fn after(app: &App, text: Option<&str>) -> Result<Cursor, Fault> {
+/// Where to begin, as a client says it.
+pub async fn after(app: &App, text: Option<&str>) -> Result<Cursor, Fault> {
     let cursor: Cursor = match text {
         None => return Ok(Cursor::START),
         Some(TAIL) => return Ok(app.store().tail()?),

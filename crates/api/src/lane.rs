@@ -24,13 +24,14 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
     let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
     let page = wait::read(app.store().lanes(&caller.org, after.transpose()?, limit)).await?;
     let next_cursor = page.next.map(|key| cursor::LANES.text(key.as_str()));
-    Ok(Answer(LaneList { lanes: page.items.iter().map(show).collect(), next_cursor }))
+    let lanes = page.items.iter().filter(|record| reached(&caller, &record.key)).map(show).collect();
+    Ok(Answer(LaneList { lanes, next_cursor }))
 }
 
 pub async fn get(State(app): State<App>, caller: Caller, lane: Name, params: Params) -> Result<Answer<Lane>, Fault> {
     params.allow(&[])?;
     let key = key(lane)?;
-    match wait::read(app.store().lane(&caller.org, &key)).await? {
+    match wait::read(app.store().lane(&caller.org, &key)).await?.filter(|_| reached(&caller, &key)) {
         Some(record) => Ok(Answer(show(&record))),
         None => Err(Fault::new("lane_not_found", format!("no job stands in the lane {key}, and it is not paused"))),
     }
@@ -51,6 +52,9 @@ struct Set {
 
 async fn set(app: &App, caller: &Caller, lane: Name, call: &Call, set: Set) -> Result<Response, Fault> {
     let key = key(lane)?;
+    if !reached(caller, &key) {
+        return Err(Fault::new("out_of_scope", format!("this key does not reach the lane {key}")));
+    }
     let keyed = call.keyed_bare(set.scope)?;
     // Read before the commit, because the answer is stored with it; pausing moves no job. A lane
     // in which no job stands can be paused for those that will.
@@ -60,6 +64,12 @@ async fn set(app: &App, caller: &Caller, lane: Name, call: &Call, set: Set) -> R
     let render = move |out: &Paused| rendered(200, &Lane { paused: out.paused, ..show(&record) });
     let command = Pause { org: caller.org.clone(), lane: key, paused: set.paused };
     idempotency::commit(app, caller, command, keyed, render).await
+}
+
+/// A key with a scope reaches the lanes of its projects; other lanes hold everybody's jobs.
+fn reached(caller: &Caller, key: &LaneKey) -> bool {
+    let project = key.as_str().strip_prefix("project:").and_then(|name| name.parse().ok());
+    caller.grant.is_whole() || project.is_some_and(|project| caller.grant.reaches_project(&project))
 }
 
 fn key(path: Name) -> Result<LaneKey, Fault> {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::cursor;
 use crate::door::Caller;
 use crate::idempotency::{self, rendered};
-use crate::job::show;
+use crate::job::{reach, show};
 use crate::limits;
 use crate::problem::Fault;
 use crate::query::Params;
@@ -18,7 +18,7 @@ use baton_core::job::enqueue::Enqueued;
 use baton_core::job::requeue::{Requeue, RequeueFound, Requeued};
 use baton_core::limits::BATCH_JOBS;
 use baton_core::once::Rendered;
-use baton_store::DeadLetters;
+use baton_store::{DeadLetters, JobRecord};
 use baton_wire::{JobList, LettersRequeued, RequeueLetters, limit};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -35,7 +35,8 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
         bytes: limits::PAGE_BYTES,
     };
     let page = wait::read(app.store().dead_letters(ask)).await?;
-    let jobs = page.items.iter().map(show).collect();
+    let reached = |record: &&JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
+    let jobs = page.items.iter().filter(reached).map(show).collect();
     Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::LETTERS.job(id)) }))
 }
 
@@ -55,6 +56,9 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         jobs.retain(|id| seen.insert(*id));
         if jobs.is_empty() {
             return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
+        }
+        for id in &jobs {
+            reach(&app, &caller, *id).await?;
         }
         let from = jobs.clone();
         let command = Requeue { org: caller.org.clone(), jobs };
@@ -79,7 +83,7 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         limit,
         bytes: limits::PAGE_BYTES,
     };
-    let command = RequeueFound { org: caller.org.clone(), jobs: find(&app, &ask).await? };
+    let command = RequeueFound { org: caller.org.clone(), jobs: find(&app, &caller, &ask).await? };
     idempotency::commit(&app, &caller, command, keyed, |out: &Requeued| answer(&LettersRequeued::found(out))).await
 }
 
@@ -88,13 +92,14 @@ fn answer(requeued: &LettersRequeued) -> Rendered {
 }
 
 /// The newest, up to the limit. Large ones come in several pages.
-async fn find(app: &App, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
+async fn find(app: &App, caller: &Caller, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
     let mut found = Vec::new();
     let mut before = None;
     loop {
         let limit = ask.limit - found.len();
         let page = wait::read(app.store().dead_letters(DeadLetters { before, limit, ..ask.clone() })).await?;
-        found.extend(page.items.iter().map(|record| record.job.id));
+        let reached = |record: &&JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
+        found.extend(page.items.iter().filter(reached).map(|record| record.job.id));
         before = page.next;
         if before.is_none() || found.len() >= ask.limit {
             return Ok(found);

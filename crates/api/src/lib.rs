@@ -32,6 +32,7 @@ mod job;
 mod lane;
 mod letter;
 pub mod limits;
+mod live;
 pub mod metrics;
 pub mod problem;
 mod query;

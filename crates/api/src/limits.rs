@@ -34,6 +34,16 @@ pub const DECISION_ROUNDS: usize = 5;
 pub const KEY_TRUST: Duration = Duration::from_secs(1);
 /// Keys that a node remembers.
 pub const KEYS_KNOWN: usize = 10_000;
+/// Listeners at once, over sockets and streams together.
+pub const LISTENERS: usize = 256;
+/// How long a listener may take to accept what it is sent.
+pub const LISTENER_SLOW: Duration = Duration::from_secs(10);
+/// How often a listener is told that nothing happened, and its key is looked at again.
+pub const LISTENER_BEAT: Duration = Duration::from_secs(15);
+/// Messages on their way to one listener.
+pub const LISTENER_QUEUE: usize = 16;
+/// Largest message of a listener; nothing it says matters.
+pub const LISTENER_MESSAGE: usize = 4 * 1024;
 /// How long the store may take to answer before the request is given up.
 pub const STORE_WAIT: Duration = Duration::from_secs(30);
 /// How long verifying the whole history may take.

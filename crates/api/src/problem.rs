@@ -5,7 +5,7 @@ use crate::envelope;
 use crate::limits;
 use crate::refusal::Told;
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use baton_store::{CommitError, StoreError};
@@ -139,6 +139,9 @@ impl IntoResponse for Fault {
         *response.status_mut() = StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::CONTENT_TYPE));
+        if self.code.status == 401 {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if self.code.retry {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after()));
         }

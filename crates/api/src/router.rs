@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::door::{self, Ask, Gate};
 use crate::problem::Fault;
 use crate::{
-    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, metrics, schedule,
+    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, schedule,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -67,6 +67,8 @@ fn entries() -> Vec<Entry> {
         g("/api/v1/decisions/{decisionId}", SEE, get(decision::get)),
         p("/api/v1/decisions/{decisionId}/resolve", DECIDE, post(decision::resolve)),
         g("/api/v1/events", SEE, get(event::list)),
+        g("/api/v1/events/stream", SEE, get(live::sse::stream)),
+        g("/api/ws", SEE, get(live::socket::open)),
         g("/api/v1/me", Anybody, get(access::me)),
         g("/api/v1/keys", KEYS, get(access::list)),
         p("/api/v1/keys", KEYS, post(access::create)),

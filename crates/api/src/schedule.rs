@@ -48,7 +48,8 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
             limit: wanted,
         };
         let page = wait::read(app.store().docs(ask)).await?;
-        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)));
+        let reached = |schedule: &Schedule| caller.grant.reaches(&schedule.project_id, &schedule.kind);
+        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)).filter(reached));
         after = page.next;
         if after.is_none() || schedules.len() >= limit {
             break;
@@ -61,7 +62,7 @@ pub async fn get(State(app): State<App>, caller: Caller, key: Key, params: Param
     params.allow(&[])?;
     let (project, name) = names(key)?;
     let doc = wait::read(app.store().doc(&caller.org, &cron::Schedule::key(&project, &name))).await?;
-    match doc.as_ref().and_then(show) {
+    match doc.as_ref().and_then(show).filter(|found| caller.grant.reaches(&project, &found.kind)) {
         Some(schedule) => Ok(Answer(schedule)),
         None => Err(Fault::new("schedule_not_found", format!("project {project} has no schedule called {name}"))),
     }
@@ -70,6 +71,7 @@ pub async fn get(State(app): State<App>, caller: Caller, key: Key, params: Param
 pub async fn put(State(app): State<App>, caller: Caller, key: Key, call: Call) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
     let mut new: NewSchedule = call.body.parse()?;
+    caller.reach(&project, &new.kind)?;
     // Checked on the way in, like that of a job.
     if let Value::Object(checked) = payload(std::mem::take(&mut new.payload))? {
         new.payload = checked;
@@ -81,6 +83,7 @@ pub async fn put(State(app): State<App>, caller: Caller, key: Key, call: Call) -
 pub async fn delete(State(app): State<App>, caller: Caller, key: Key, params: Params) -> Result<StatusCode, Fault> {
     params.allow(&[])?;
     let (project, name) = names(key)?;
+    caller.reach_project(&project)?;
     let command = Put { org: caller.org.clone(), project, name, act: Act::Delete };
     wait::commit(app.store().commit(command, caller.actor())).await.ok_or(StoreError::OutcomeUnknown)??;
     Ok(StatusCode::NO_CONTENT)
@@ -103,6 +106,7 @@ async fn act(
     scope: &'static str,
 ) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
+    caller.reach_project(&project)?;
     let keyed = call.keyed_bare(scope)?;
     idempotency::commit(app, caller, Put { org: caller.org.clone(), project, name, act }, keyed, render).await
 }

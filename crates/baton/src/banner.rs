@@ -7,12 +7,20 @@ use crate::paint::{bad, bold, dim, good};
 use crate::print;
 use crate::version::VERSION;
 use baton_store::SQLITE_FILE;
+use baton_wire::Token;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// `moved` is where a damaged database went.
-pub fn say(address: SocketAddr, store: &StoreSettings, moved: Option<&Path>) -> Result<(), Fault> {
+/// What happens once.
+pub struct News<'a> {
+    /// Where a damaged database went.
+    pub moved: Option<&'a Path>,
+    /// The first key, if it was just made.
+    pub first: Option<&'a Token>,
+}
+
+pub fn say(address: SocketAddr, store: &StoreSettings, news: &News<'_>) -> Result<(), Fault> {
     let dir = std::path::absolute(&store.data_dir).unwrap_or_else(|_| store.data_dir.clone());
     let kept = match &store.database {
         None => format!("{} (embedded database)", dir.display()),
@@ -22,7 +30,7 @@ pub fn say(address: SocketAddr, store: &StoreSettings, moved: Option<&Path>) -> 
     let server =
         if address.to_string() == DEFAULT_LISTEN { String::new() } else { format!(" --server http://{address}") };
     let mut out = print::out();
-    if let Some(moved) = moved {
+    if let Some(moved) = news.moved {
         let moved = std::path::absolute(moved).unwrap_or_else(|_| moved.to_owned());
         let (what, left) = if moved.join(SQLITE_FILE).exists() {
             ("WAS DAMAGED", "the damaged file")
@@ -38,7 +46,12 @@ pub fn say(address: SocketAddr, store: &StoreSettings, moved: Option<&Path>) -> 
     writeln!(out, "  listens on  {}", bold(format_args!("http://{address}")))?;
     writeln!(out, "  data in     {kept}")?;
     writeln!(out)?;
-    writeln!(out, "Try next, in another terminal:")?;
+    if let Some(first) = news.first {
+        writeln!(out, "  {}", bold("the first admin key, shown this once and kept in admin.key there:"))?;
+        writeln!(out, "  {}", first.reveal())?;
+        writeln!(out)?;
+    }
+    writeln!(out, "Try next, in another terminal; the key is found by itself:")?;
     writeln!(out)?;
     writeln!(out, "  {baton} jobs enqueue echo --project demo --payload '{{\"message\":\"hello\"}}' --wait{server}")?;
     writeln!(out, "  {baton} jobs list --project demo{server}")?;

@@ -3,17 +3,21 @@
 //! Every request may be repeated: those that change something carry an idempotency key, so an
 //! answer that got lost is asked for again instead of being feared.
 
-use crate::args::{ClientArgs, DEFAULT_SERVER};
+use crate::args::{ClientArgs, DEFAULT_DATA_DIR, DEFAULT_SERVER};
+use crate::contexts::Contexts;
 use crate::fault::Fault;
+use crate::local;
 use crate::patience::{RESTART, Tries};
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
-use baton_wire::{Problem, header, limit};
+use baton_wire::{BadToken, Problem, Token, header, limit};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -24,6 +28,7 @@ const ANSWER: Duration = Duration::from_millis(limit::WAIT_MS + 30_000);
 pub struct Client {
     http: reqwest::Client,
     server: Url,
+    key: Option<Token>,
     /// How long the server may be away.
     patience: Duration,
 }
@@ -45,12 +50,24 @@ pub fn fresh_key() -> String {
 
 impl Client {
     pub fn new(args: &ClientArgs) -> Result<Self, Fault> {
-        let text = args.server.as_deref().filter(|text| !text.is_empty()).unwrap_or(DEFAULT_SERVER);
-        let plain = |url: &Url| url.scheme() == "http" && url.has_host() && url.path() == "/";
-        let server = Url::parse(text).ok().filter(plain).ok_or_else(|| {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let contexts = Contexts::read()?;
+        // A server that is named is meant alone: a context's key is not shown to it.
+        let context = match given(&args.server) {
+            Some(_) => None,
+            None => contexts.find(given(&args.context).as_deref())?,
+        };
+        let text = given(&args.server).or_else(|| context.map(|context| context.server.clone()));
+        let text = text.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+        let plain = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.path() == "/";
+        let server = Url::parse(&text).ok().filter(plain).ok_or_else(|| {
             Fault::usage(format!("--server: {text:?} is not the address of a server"))
                 .hint("it looks like http://127.0.0.1:22866")
         })?;
+        let key = match given(&args.key).or_else(|| context.and_then(|context| context.key.clone())) {
+            Some(text) => Some(text.trim().parse().map_err(|error: BadToken| Fault::usage(format!("--key: {error}")))?),
+            None => local_key(&server),
+        };
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -59,7 +76,7 @@ impl Client {
             .timeout(ANSWER)
             .build()
             .map_err(|error| Fault::new("start_failed", format!("no HTTP client: {error}")))?;
-        Ok(Self { http, server, patience: Duration::ZERO })
+        Ok(Self { http, server, key, patience: Duration::ZERO })
     }
 
     /// From here on the server may be restarted meanwhile.
@@ -88,7 +105,7 @@ impl Client {
         key: &str,
     ) -> Result<Said<T>, Fault> {
         if !key.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-            return Err(Fault::usage("--key must be printable ASCII"));
+            return Err(Fault::usage("--idempotency-key must be printable ASCII"));
         }
         self.ask(|| self.request(Method::POST, path).header(header::IDEMPOTENCY_KEY, key).json(body)).await
     }
@@ -96,7 +113,11 @@ impl Client {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut url = self.server.clone();
         url.set_path(path);
-        self.http.request(method, url)
+        let request = self.http.request(method, url);
+        match &self.key {
+            Some(key) => request.bearer_auth(key.reveal()),
+            None => request,
+        }
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<T>, Fault> {
@@ -151,6 +172,15 @@ impl Client {
         Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
             .hint("start one with `baton up`, or name it with --server")
     }
+}
+
+/// The key to a server on this machine; whoever may read its file may use it.
+fn local_key(server: &Url) -> Option<Token> {
+    let host = server.host_str()?.trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let data_dir = std::env::var_os("BATON_DATA_DIR").filter(|dir| !dir.is_empty());
+    let data_dir = data_dir.map_or_else(|| PathBuf::from(DEFAULT_DATA_DIR), PathBuf::from);
+    if here { local::key(server.port_or_known_default()?, &data_dir) } else { None }
 }
 
 /// A name as one segment of a path, whatever it contains.

@@ -8,13 +8,18 @@ mod audit;
 mod banner;
 mod client;
 mod config;
+mod contexts;
+mod decisions;
 mod events;
 mod fault;
+mod first;
 mod hint;
 mod input;
 mod jobs;
+mod keys;
 mod lanes;
 mod listen;
+mod local;
 mod log;
 mod moment;
 mod pages;
@@ -53,6 +58,10 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Jobs(args) => client::block_on(jobs::run(args)),
         Command::Lanes(args) => client::block_on(lanes::run(args)),
         Command::Schedules(args) => client::block_on(schedules::run(args)),
+        Command::Decisions(args) => client::block_on(decisions::run(args)),
+        Command::Keys(args) => client::block_on(keys::run(args)),
+        Command::Orgs(args) => client::block_on(keys::orgs(args)),
+        Command::Contexts(args) => contexts::run(args),
         Command::Events(args) => client::block_on(events::run(args)),
         Command::Audit(args) => audit::run(args),
         Command::Version(args) => version::run(args),

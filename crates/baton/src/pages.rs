@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::fault::Fault;
-use baton_wire::{JobList, Lane, LaneList, Schedule, ScheduleList, limit};
+use baton_wire::{Decision, DecisionList, JobList, Key, KeyList, Lane, LaneList, Schedule, ScheduleList, limit};
 use serde::de::DeserializeOwned;
 
 /// Pages that are read for one list. Where that is not enough, the list says where to go on.
@@ -42,6 +42,24 @@ impl Page for ScheduleList {
 
     fn parts(&mut self) -> (&mut Vec<Schedule>, &mut Option<String>) {
         (&mut self.schedules, &mut self.next_cursor)
+    }
+}
+
+impl Page for KeyList {
+    type Item = Key;
+    const MOST: usize = limit::NAMES;
+
+    fn parts(&mut self) -> (&mut Vec<Key>, &mut Option<String>) {
+        (&mut self.keys, &mut self.next_cursor)
+    }
+}
+
+impl Page for DecisionList {
+    type Item = Decision;
+    const MOST: usize = limit::NAMES;
+
+    fn parts(&mut self) -> (&mut Vec<Decision>, &mut Option<String>) {
+        (&mut self.decisions, &mut self.next_cursor)
     }
 }
 

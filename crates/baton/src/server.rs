@@ -3,7 +3,7 @@
 use crate::args::SettingsArgs;
 use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
-use crate::{address, aside, banner, log, signals};
+use crate::{address, aside, banner, first, local, log, signals};
 use baton_api::App;
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
@@ -12,7 +12,6 @@ use baton_engine::{Chronicler, Engine, Options, OsEntropy, SystemClock, node};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -77,9 +76,10 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         let listener = bind(settings.listen).await?;
         let seal_key = seal_key(&settings.store)?;
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
-        Ok((listener, engine))
+        let first = first::key(&store, &settings.store.data_dir).await?;
+        Ok((listener, engine, first))
     };
-    let (listener, engine) = match up.await {
+    let (listener, engine, first) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
@@ -87,10 +87,12 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let app = App::new(engine.clone(), &OsEntropy::default());
+    let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate);
+    let _noted = local::note(address, &settings.store.data_dir);
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
-    let said = posted.and_then(|posted| announce(mode, address, settings, moved.as_deref()).map(|()| posted));
+    let news = banner::News { moved: moved.as_deref(), first: first.as_ref() };
+    let said = posted.and_then(|posted| announce(mode, address, settings, &news).map(|()| posted));
 
     // Whatever could not be said, what was started is stopped in order.
     let (told, posted) = match said {
@@ -164,16 +166,22 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
     Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))
 }
 
-fn announce(mode: Mode, address: SocketAddr, settings: &Settings, moved: Option<&Path>) -> Result<(), Fault> {
+fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner::News<'_>) -> Result<(), Fault> {
     let database = settings.store.database.as_ref().map_or_else(|| "embedded".to_owned(), ToString::to_string);
     if !settings.rules.enabled {
         tracing::warn!("the queue is switched off: no job is taken in, and none is handed out");
     }
     tracing::info!(%address, data_dir = %settings.store.data_dir.display(), %database, "listening");
     match mode {
+        // The log is no place for a secret; where it is kept may stand there.
+        Mode::Serve { .. } if news.first.is_some() => {
+            let file = settings.store.data_dir.join(local::ADMIN_KEY);
+            tracing::info!(file = %file.display(), "the first admin key was made and is kept there");
+            Ok(())
+        }
         Mode::Serve { .. } => Ok(()),
         // Nobody reading the banner is no reason not to run.
-        Mode::Up => match banner::say(address, &settings.store, moved) {
+        Mode::Up => match banner::say(address, &settings.store, news) {
             Err(Fault::NobodyReads) => Ok(()),
             said => said,
         },

@@ -11,7 +11,7 @@ use std::path::Path;
 /// The node's name, made on first use. It stays the same over restarts: whoever has the data
 /// directory is this node, so what it held before is its own to take back.
 pub fn load_node(data_dir: &Path) -> io::Result<WorkerId> {
-    let text = load(data_dir, "node", || {
+    let text = load_secret(data_dir, "node", || {
         let hex = Digest(key_bytes()?).to_string();
         Ok(format!("node_{}", &hex[..24]))
     })?;
@@ -20,7 +20,7 @@ pub fn load_node(data_dir: &Path) -> io::Result<WorkerId> {
 
 /// The key that seals the history, made on first use, readable by its owner only.
 pub fn load_seal_key(data_dir: &Path) -> io::Result<Key> {
-    let text = load(data_dir, "seal.key", || Ok(Digest(key_bytes()?).to_string()))?;
+    let text = load_secret(data_dir, "seal.key", || Ok(Digest(key_bytes()?).to_string()))?;
     parse_seal_key(&text)
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "the file seal.key does not hold 64 hexadecimal digits"))
 }
@@ -30,7 +30,8 @@ pub fn parse_seal_key(text: &str) -> Option<seal::Key> {
     Digest::from_hex(text.trim()).map(|d| Key::new(d.0))
 }
 
-fn load(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<String>) -> io::Result<String> {
+/// A secret in a file of the data directory, made on first use, readable by its owner only.
+pub fn load_secret(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<String>) -> io::Result<String> {
     let path = dir.join(name);
     match fs::read_to_string(&path) {
         Ok(text) => return Ok(text.trim().to_owned()),

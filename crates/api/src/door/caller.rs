@@ -9,6 +9,7 @@ use baton_core::access::{Grant, Key};
 use baton_core::command::Actor;
 use baton_core::id::KeyId;
 use baton_core::{OrgId, ProjectId, TypeName};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The holder of a key. A handler that has one of these has passed the door; the org in it is the
@@ -58,6 +59,22 @@ impl Caller {
             return Ok(());
         }
         Err(Fault::new("out_of_scope", format!("this key does not reach the job type {kind}")))
+    }
+
+    /// Whether an event with this data concerns it. A key with a scope hears of its jobs, and of
+    /// nothing that does not say whose it is.
+    pub fn hears(&self, data: &Value) -> bool {
+        if self.grant.is_whole() {
+            return true;
+        }
+        let name = |field: &str| data.get(field).and_then(Value::as_str);
+        let project = name("project").and_then(|text| text.parse().ok());
+        let kind = name("type").and_then(|text| text.parse().ok());
+        match (project, kind) {
+            (Some(project), Some(kind)) => self.grant.reaches(&project, &kind),
+            (Some(project), None) => self.grant.reaches_project(&project),
+            (None, _) => false,
+        }
     }
 
     /// For what belongs to the whole org.

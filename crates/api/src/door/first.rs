@@ -21,9 +21,8 @@ pub fn draw(entropy: &dyn Entropy, now: Micros) -> Token {
     Token::new(id, secret)
 }
 
-/// Founds the first org if nobody has: its admin key, or nothing if it is there already.
-pub async fn found(store: &Store, entropy: &dyn Entropy) -> Result<Option<Token>, StoreError> {
-    let token = draw(entropy, store.clock_now());
+/// Founds the first org with this as its admin key, unless somebody has before; whether we did.
+pub async fn found(store: &Store, token: &Token) -> Result<bool, StoreError> {
     let first = NewKey {
         id: token.id,
         label: "first admin key".to_owned(),
@@ -32,8 +31,8 @@ pub async fn found(store: &Store, entropy: &dyn Entropy) -> Result<Option<Token>
         expires_at: None,
     };
     match store.commit(Found { org: OrgId::default(), first }, Actor::Engine).await {
-        Ok(_) => Ok(Some(token)),
-        Err(CommitError::Refused(KeyError::OrgExists(_))) => Ok(None),
+        Ok(_) => Ok(true),
+        Err(CommitError::Refused(KeyError::OrgExists(_))) => Ok(false),
         Err(CommitError::Refused(no)) => Err(StoreError::Rejected(no.to_string())),
         Err(CommitError::KeyReused) => Err(StoreError::Rejected("the first key was made under a key".to_owned())),
         Err(CommitError::Store(e)) => Err(e),

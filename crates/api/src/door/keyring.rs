@@ -42,6 +42,15 @@ impl Keyring {
         Ok(Caller { org: known.org, key: token.id, grant, kept: known.key })
     }
 
+    /// Whether somebody who came in a while ago still may.
+    pub async fn still(&self, caller: &Caller) -> Result<(), Fault> {
+        let known = self.find(caller.key).await?;
+        match known.filter(|known| known.key.is_alive(self.store.clock_now())) {
+            Some(_) => Ok(()),
+            None => Err(Fault::new("unauthenticated", "the key was revoked or has expired")),
+        }
+    }
+
     async fn find(&self, id: KeyId) -> Result<Option<Known>, Fault> {
         let fresh = |known: &&Known| known.at.elapsed() < KEY_TRUST;
         if let Some(known) = self.lock().get(&id).filter(fresh) {

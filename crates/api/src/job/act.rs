@@ -1,7 +1,7 @@
 //! Acting on a job that is there: cancel, wake, confirm, requeue.
 
 use super::enqueue::status;
-use super::job_id;
+use super::{job_id, reach};
 use super::shown::Shown;
 use crate::after::{After, Standing};
 use crate::app::App;
@@ -73,6 +73,7 @@ async fn act<J: Shown, C: Command>(
 where
     C::No: Told,
 {
+    reach(app, caller, job).await?;
     let render = |out: &Standing| rendered(200, &J::with(&out.job, &out.cold, out.ending.as_ref().into()));
     idempotency::commit(app, caller, After { command, job }, keyed, render).await
 }
@@ -80,6 +81,7 @@ where
 pub async fn requeue(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
     let job = job_id(id)?;
     let keyed = call.keyed_bare("POST /api/v1/jobs/{jobId}/requeue")?;
+    reach(&app, &caller, job).await?;
     let command = Requeue { org: caller.org.clone(), jobs: vec![job] };
     // One was asked for, so one it is.
     let render = |outs: &Vec<Enqueued>| {

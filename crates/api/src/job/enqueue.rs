@@ -48,6 +48,7 @@ pub const fn status(new: bool) -> u16 {
 }
 
 fn order(caller: &Caller, new: NewJob) -> Result<Enqueue, Fault> {
+    caller.reach(&new.project_id, &new.kind)?;
     let payload = payload(new.payload)?;
     Ok(Enqueue {
         priority: new.priority.map(PriorityNumber::get),

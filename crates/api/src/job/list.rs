@@ -25,6 +25,7 @@ pub async fn list<J: Shown>(
     params.allow(&["state", "limit", "cursor"])?;
     let project = project.map(|Path(text)| text).unwrap_or_default();
     let project = ProjectId::new(&project).map_err(|error| Fault::field("projectId", error))?;
+    caller.reach_project(&project)?;
     let states = States::read::<J>(&params)?;
     let (filter, exact) = states.filter();
     let limit = params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?;
@@ -34,11 +35,12 @@ pub async fn list<J: Shown>(
         filter,
         before: cursor::JOBS.read_job(&params)?,
         // Some of what is found will be left out again.
-        limit: if exact { limit } else { limit::JOBS },
+        limit: if exact && caller.grant.is_whole() { limit } else { limit::JOBS },
         bytes: limits::PAGE_BYTES,
     };
     let mut page = wait::read(app.store().jobs(ask)).await?;
-    page.items.retain(|record| states.matches(&record.job.status));
+    let reached = |record: &JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
+    page.items.retain(|record| states.matches(&record.job.status) && reached(record));
     let page = cut(page, limit);
     let jobs = page.items.iter().map(show).collect();
     Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::JOBS.job(id)) }))

@@ -20,6 +20,7 @@ use axum::Json as Answer;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use baton_core::JobId;
+use baton_store::JobRecord;
 use shown::Shown;
 
 pub async fn get<J: Shown>(
@@ -30,10 +31,23 @@ pub async fn get<J: Shown>(
 ) -> Result<Answer<J>, Fault> {
     params.allow(&[])?;
     let id = job_id(id)?;
-    match wait::read(app.store().job(&caller.org, id)).await? {
-        Some(record) => Ok(Answer(show(&record))),
-        None => Err(Fault::new("job_not_found", format!("job {id} does not exist"))),
+    Ok(Answer(show(&reached(&app, &caller, id).await?)))
+}
+
+/// A job that there is for this caller.
+async fn reached(app: &App, caller: &Caller, id: JobId) -> Result<JobRecord, Fault> {
+    let found = wait::read(app.store().job(&caller.org, id)).await?;
+    let found = found.filter(|record| caller.grant.reaches(&record.job.project, &record.job.kind.name));
+    found.ok_or_else(|| Fault::new("job_not_found", format!("job {id} does not exist")))
+}
+
+/// Before something is done to a job. What a job belongs to never changes, so this is not too early;
+/// a key that reaches everything need not ask.
+pub async fn reach(app: &App, caller: &Caller, id: JobId) -> Result<(), Fault> {
+    if caller.grant.is_whole() {
+        return Ok(());
     }
+    reached(app, caller, id).await.map(|_| ())
 }
 
 /// An id that nobody could have been given names no job.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
 use baton_api::App;
+use baton_api::door::{Rate, first};
 use baton_core::rules::Rules;
 use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
 use baton_sim::schema::Schema;
@@ -54,11 +55,12 @@ macro_rules! on_both_databases {
 pub struct Setup {
     pub rules: Rules,
     pub registry: Registry,
+    pub rate: Option<Rate>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { rules: Rules::default(), registry: Registry::builtin() }
+        Self { rules: Rules::default(), registry: Registry::builtin(), rate: None }
     }
 }
 
@@ -75,6 +77,8 @@ pub async fn run_with(database: Database, setup: Setup, test: impl AsyncFnOnce(&
 pub struct Server {
     pub address: SocketAddr,
     pub engine: Engine,
+    /// The first admin key.
+    pub admin: String,
     tell: oneshot::Sender<()>,
     serving: JoinHandle<()>,
     schema: Option<Schema>,
@@ -86,7 +90,7 @@ impl Server {
         Self::start_with(database, Setup::default()).await
     }
 
-    pub async fn start_with(database: Database, Setup { rules, registry }: Setup) -> Option<Self> {
+    pub async fn start_with(database: Database, Setup { rules, registry, rate }: Setup) -> Option<Self> {
         let schema = match database {
             Database::Sqlite => None,
             Database::Postgres => Some(Schema::create().await.unwrap()?),
@@ -106,12 +110,14 @@ impl Server {
         let engine = Engine::start(store, registry, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = App::new(engine.clone(), &*entropy);
+        let token = first::draw(&*entropy, engine.store().clock_now());
+        assert!(first::found(engine.store(), &token).await.unwrap());
+        let app = App::new(engine.clone(), entropy, rate);
         let (tell, told) = oneshot::channel();
         let serving = tokio::spawn(baton_api::serve(listener, app, async {
             let _ = told.await;
         }));
-        Some(Self { address, engine, tell, serving, schema, _dir: dir })
+        Some(Self { address, engine, admin: token.reveal(), tell, serving, schema, _dir: dir })
     }
 
     pub async fn stop(self) {
@@ -141,8 +147,19 @@ impl Server {
         reply
     }
 
+    /// As the first admin, unless the request says as whom.
     pub async fn send(&self, ask: Ask<'_>) -> Reply {
-        self.raw(&ask.bytes()).await.expect("an answer")
+        self.send_as(&self.admin, ask).await
+    }
+
+    pub async fn send_as(&self, key: &str, ask: Ask<'_>) -> Reply {
+        let bearer = format!("Bearer {key}");
+        let named = ask.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let mut headers = ask.headers.to_vec();
+        if !named && !key.is_empty() {
+            headers.push(("Authorization", &bearer));
+        }
+        self.raw(&Ask { headers: &headers, ..ask }.bytes()).await.expect("an answer")
     }
 
     pub async fn get(&self, path: &str) -> Reply {

@@ -31,8 +31,6 @@ pub enum JobsCommand {
     Cancel(CancelArgs),
     /// Wake a parked job
     Wake(WakeArgs),
-    /// Answer a job that asks for confirmation
-    Confirm(ConfirmArgs),
     /// List jobs that failed for good and were not requeued
     DeadLetters(LettersArgs),
     /// Make failed jobs anew, as jobs linked to them
@@ -49,7 +47,6 @@ impl JobsCommand {
             Self::Watch(args) => &args.client,
             Self::Cancel(args) => &args.client,
             Self::Wake(args) => &args.client,
-            Self::Confirm(args) => &args.client,
             Self::DeadLetters(args) => &args.client,
             Self::Requeue(args) => &args.client,
         }
@@ -64,7 +61,7 @@ Examples:
   baton jobs enqueue echo --project demo --priority interactive
   baton jobs enqueue echo --project demo --payload-file job.json --delay 10m
   date | jq -R '{message:.}' | baton jobs enqueue echo --project demo --payload-file -
-  baton jobs enqueue echo --project demo --key invoice-4711     (repeating it does nothing twice)
+  baton jobs enqueue echo --project demo --idempotency-key inv-4711   (repeating it does nothing twice)
   baton jobs enqueue echo --project demo --message-id mail-42   (the same message is the same job)")]
 pub struct EnqueueArgs {
     /// The type of the job, such as echo
@@ -92,9 +89,9 @@ pub struct EnqueueArgs {
     /// What it was caused by: the same id again, within a day, is the same job
     #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
+    /// Repeated with the same key, it is done once; a random one if not given
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     /// Wait until it has ended; exit 3 unless it completed
     #[arg(long)]
     pub wait: bool,
@@ -114,9 +111,9 @@ pub struct BatchArgs {
     /// One JSON object a line; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
+    /// Repeated with the same key, it is done once; a random one if not given
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -186,9 +183,9 @@ pub struct CancelArgs {
     /// Why; it stands in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
+    /// Repeated with the same key, it is done once; a random one if not given
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -200,31 +197,9 @@ Examples:
 pub struct WakeArgs {
     #[arg(value_name = "JOB")]
     pub id: JobId,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
-    #[command(flatten)]
-    pub client: ClientArgs,
-}
-
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  baton jobs get job_0193a1b2c3d47001800000000000002a          shows the question
-  baton jobs confirm job_0193a1b2c3d47001800000000000002a
-  baton jobs confirm job_0193a1b2c3d47001800000000000002a --no --note 'wrong account'")]
-pub struct ConfirmArgs {
-    #[arg(value_name = "JOB")]
-    pub id: JobId,
-    /// Answer no instead of yes
-    #[arg(long)]
-    pub no: bool,
-    /// Something to say with the answer
-    #[arg(long, value_name = "TEXT")]
-    pub note: Option<String>,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
+    /// Repeated with the same key, it is done once; a random one if not given
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -272,9 +247,9 @@ pub struct RequeueArgs {
     /// At most so many, the newest first [default: 1000]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// The idempotency key; a random one if not given
-    #[arg(long)]
-    pub key: Option<String>,
+    /// Repeated with the same key, it is done once; a random one if not given
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     #[command(flatten)]
     pub client: ClientArgs,
 }

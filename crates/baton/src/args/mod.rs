@@ -1,14 +1,21 @@
 //! The command line. Flags and environment names are a promise.
 
+mod access;
+mod decisions;
 mod history;
 mod jobs;
 mod lanes;
 mod schedules;
 mod settings;
 
+pub use access::{
+    AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand, OrgsArgs,
+    OrgsCommand, RotateKeyArgs,
+};
+pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
 pub use history::{AuditArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
 pub use jobs::{
-    BatchArgs, CancelArgs, ConfirmArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs,
+    BatchArgs, CancelArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs,
     RequeueArgs, WakeArgs, WatchArgs,
 };
 pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
@@ -52,6 +59,14 @@ pub enum Command {
     Lanes(LanesArgs),
     /// Have jobs made again and again, by the clock
     Schedules(SchedulesArgs),
+    /// See what people are asked, and answer
+    Decisions(DecisionsArgs),
+    /// Make, list, rotate and revoke the keys to come in with
+    Keys(KeysArgs),
+    /// Make and list orgs
+    Orgs(OrgsArgs),
+    /// Keep servers and keys under names
+    Contexts(ContextsArgs),
     /// Read the history
     Events(EventsArgs),
     /// Verify the whole history: every chain and every seal
@@ -68,6 +83,10 @@ impl Command {
             Self::Jobs(args) => args.command.client().json,
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,
+            Self::Decisions(args) => args.command.client().json,
+            Self::Keys(args) => args.command.client().json,
+            Self::Orgs(args) => args.command.client().json,
+            Self::Contexts(args) => matches!(&args.command, ContextsCommand::List(args) if args.json),
             Self::Events(args) => match &args.command {
                 EventsCommand::Tail(args) => args.client.json,
             },
@@ -82,6 +101,12 @@ pub struct ClientArgs {
     /// The server to talk to [default: http://127.0.0.1:22866]
     #[arg(long, env = "BATON_SERVER", value_name = "URL")]
     pub server: Option<String>,
+    /// The key to come in with; that of a server on this machine is found by itself
+    #[arg(long, env = "BATON_KEY", value_name = "KEY", hide_env_values = true)]
+    pub key: Option<String>,
+    /// A server and a key under one name, as `baton contexts` keeps them
+    #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", conflicts_with = "server")]
+    pub context: Option<String>,
     /// Print JSON, for programs; errors too, to standard error
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ mod queue;
 
 use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
+use baton_api::door::Rate;
 use baton_core::rules::Rules;
 use baton_core::seal::Key;
 use baton_store::{Backend, OpenError};
@@ -24,6 +25,7 @@ struct File {
     log: Option<LogFormat>,
     log_filter: Option<String>,
     slots: Option<u32>,
+    rate_limit: Option<u32>,
     seal_key_file: Option<PathBuf>,
     #[serde(default)]
     queue: queue::Section,
@@ -48,6 +50,8 @@ pub struct Settings {
     /// The engine's own, unless given.
     pub slots: Option<u32>,
     pub rules: Rules,
+    /// How fast one key may ask; as fast as it can if there is none.
+    pub rate: Option<Rate>,
 }
 
 /// A database URL. It may hold a password, so it is never printed as it is.
@@ -115,8 +119,21 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
         slots: queue::slots(args.slots.as_ref(), file.slots, &file.queue)?,
         rules: queue::rules(&args.queue, &file.queue)?,
+        rate: rate(args.rate_limit.clone(), file.rate_limit)?,
         store: store_of(&args.store, file)?,
     })
+}
+
+/// Requests a second; after a rest, those of two seconds at once.
+fn rate(text: Option<String>, file: Option<u32>) -> Result<Option<Rate>, Fault> {
+    let per_second = match given(text) {
+        None => file.unwrap_or(Rate::default().per_second),
+        Some(text) => text.parse().map_err(|_| {
+            invalid(format!("rate_limit must be a number of requests a second, or 0, not {text:?}"))
+                .hint("it is set by --rate-limit, by BATON_RATE_LIMIT, or as rate_limit in the file")
+        })?,
+    };
+    Ok((per_second > 0).then(|| Rate { per_second, burst: per_second.saturating_mul(2) }))
 }
 
 fn log_format(text: Option<String>, file: Option<LogFormat>) -> Result<LogFormat, Fault> {

@@ -1,25 +1,20 @@
-//! `baton jobs cancel`, `wake` and `confirm`: each answers with the job.
+//! `baton jobs cancel` and `wake`: each answers with the job.
 
 use super::job_path;
 use super::show::show;
-use crate::args::{CancelArgs, ClientArgs, ConfirmArgs, WakeArgs};
+use crate::args::{CancelArgs, ClientArgs, WakeArgs};
 use crate::client::{Client, Said, fresh_key};
 use crate::fault::Fault;
 use baton_core::JobId;
-use baton_wire::{Cancel, Confirm, Job, Object};
+use baton_wire::{Cancel, Job, Object};
 use serde::Serialize;
 
 pub async fn cancel(args: CancelArgs) -> Result<(), Fault> {
-    act(&args.client, args.id, "cancel", &Cancel { reason: args.reason }, args.key).await
+    act(&args.client, args.id, "cancel", &Cancel { reason: args.reason }, args.idempotency_key).await
 }
 
 pub async fn wake(args: WakeArgs) -> Result<(), Fault> {
-    act(&args.client, args.id, "wake", &Object::new(), args.key).await
-}
-
-pub async fn confirm(args: ConfirmArgs) -> Result<(), Fault> {
-    let answer = Confirm { confirmed: !args.no, note: args.note };
-    act(&args.client, args.id, "confirm", &answer, args.key).await
+    act(&args.client, args.id, "wake", &Object::new(), args.idempotency_key).await
 }
 
 async fn act(

@@ -13,7 +13,7 @@ use std::io::Write as _;
 pub async fn run(args: BatchArgs) -> Result<(), Fault> {
     let lines = parse(&input::read(&args.file)?)?;
     let (numbers, jobs): (Vec<usize>, Vec<NewJob>) = lines.into_iter().unzip();
-    let key = args.key.unwrap_or_else(fresh_key);
+    let key = args.idempotency_key.unwrap_or_else(fresh_key);
     let sent = Client::new(&args.client)?.post("/api/v1/jobs/batch", &NewBatch { jobs }, &key).await;
     let said: Said<BatchTaken> = sent.map_err(|fault| fault.in_file(&numbers))?;
     if said.replayed {

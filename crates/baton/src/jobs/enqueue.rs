@@ -24,7 +24,7 @@ pub async fn run(args: EnqueueArgs) -> Result<(), Fault> {
         deadline: args.deadline,
         message_id: args.message_id,
     };
-    let key = args.key.unwrap_or_else(fresh_key);
+    let key = args.idempotency_key.unwrap_or_else(fresh_key);
     let mut client = Client::new(&args.client)?;
     let said: Said<EnqueuedJob> = client.post("/api/v1/jobs", &new, &key).await?;
     let EnqueuedJob { mut job, dedupe } = said.value;

@@ -46,7 +46,7 @@ fn row(job: &Job) -> Row {
 
 pub async fn requeue(args: RequeueArgs) -> Result<(), Fault> {
     let client = Client::new(&args.client)?;
-    let key = args.key.unwrap_or_else(fresh_key);
+    let key = args.idempotency_key.unwrap_or_else(fresh_key);
     if let [id] = args.ids[..] {
         let path = format!("{}/requeue", job_path(id));
         let said: Said<EnqueuedJob> = client.post(&path, &Object::new(), &key).await?;

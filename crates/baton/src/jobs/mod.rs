@@ -23,7 +23,6 @@ pub async fn run(args: JobsArgs) -> Result<(), Fault> {
         JobsCommand::Watch(args) => watch::run(args).await,
         JobsCommand::Cancel(args) => act::cancel(args).await,
         JobsCommand::Wake(args) => act::wake(args).await,
-        JobsCommand::Confirm(args) => act::confirm(args).await,
         JobsCommand::DeadLetters(args) => letters::run(args).await,
         JobsCommand::Requeue(args) => letters::requeue(args).await,
     }

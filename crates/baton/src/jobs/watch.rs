@@ -173,7 +173,7 @@ fn more(event: &Event, id: JobId) -> String {
     match event.kind.as_str() {
         "job.started" => format!("attempt {}", data["attempt"]),
         "job.retry_scheduled" => format!("{reason}; again in {} ms", data["delay_ms"]),
-        "job.asked" => format!("answer with: baton jobs confirm {id}"),
+        "job.asked" => format!("answer with: baton decisions list --subject {id}"),
         _ => reason.to_owned(),
     }
 }

@@ -1,0 +1,262 @@
+//! Who may come in, and what they may do: every route, every role, two orgs.
+
+mod support;
+
+use baton_api::door::{Ask as Need, Rate};
+use baton_api::routes;
+use baton_core::OrgId;
+use baton_core::access::{Right, Role};
+use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, Me};
+use serde_json::{Value, json};
+use support::{Ask, JSON, Server, Setup};
+
+on_both_databases!(
+    every_route_asks_every_role,
+    without_a_key_only_the_public_is_there,
+    keys_are_made_listed_rotated_and_revoked,
+    a_scoped_key_sees_its_part_only,
+    orgs_do_not_see_each_other,
+    a_secret_is_nowhere_in_what_is_kept,
+);
+
+async fn call(server: &Server, key: &str, method: &str, path: &str, body: &Value) -> support::Reply {
+    let text = body.to_string();
+    let body = if method == "GET" || method == "DELETE" { &b""[..] } else { text.as_bytes() };
+    server.send_as(key, Ask { method, path, headers: &[JSON], body }).await
+}
+
+async fn make(server: &Server, as_key: &str, body: Value) -> MadeKey {
+    let reply = call(server, as_key, "POST", "/api/v1/keys", &body).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    reply.parse()
+}
+
+async fn key_of(server: &Server, role: Role) -> String {
+    make(server, &server.admin, json!({ "label": role.as_str(), "role": role })).await.secret.unwrap()
+}
+
+async fn org(server: &Server, name: &str) -> String {
+    let reply = call(server, &server.admin, "POST", "/api/v1/orgs", &json!({ "org": name })).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    reply.parse::<FoundedOrg>().key.secret.unwrap()
+}
+
+/// A path of a route with ids that nobody was given.
+fn filled(path: &str) -> String {
+    let none = "0193a1b2c3d47001800000000000002a";
+    path.replace("{jobId}", &format!("job_{none}"))
+        .replace("{keyId}", &format!("key_{none}"))
+        .replace("{decisionId}", &format!("dec_{none}"))
+        .replace("{projectId}", "p")
+        .replace("{name}", "s")
+        .replace("{lane}", "project:p")
+}
+
+async fn every_route_asks_every_role(server: &Server) {
+    let acme = org(server, "acme").await;
+    for role in Role::ALL {
+        let key = key_of(server, role).await;
+        for route in routes() {
+            let reply = call(server, &key, route.method.as_str(), &filled(route.path), &json!({})).await;
+            let may = match route.ask {
+                Need::Nobody | Need::Anybody => true,
+                Need::Right(right) | Need::Installation(right) => role.may(right),
+            };
+            let what = format!("{role} {} {}: {reply:?}", route.method, route.path);
+            if may {
+                assert!(reply.status != 401 && reply.status != 403, "{what}");
+            } else {
+                assert_eq!(reply.refused(403, "forbidden").split(' ').nth(2), Some(role.as_str()), "{what}");
+            }
+        }
+    }
+    // What is about everybody is for whoever governs the first org.
+    for route in routes() {
+        let reply = call(server, &acme, route.method.as_str(), &filled(route.path), &json!({})).await;
+        match route.ask {
+            Need::Installation(_) => drop(reply.refused(403, "forbidden")),
+            _ => assert!(reply.status != 401 && reply.status != 403, "{} {reply:?}", route.path),
+        }
+    }
+}
+
+async fn without_a_key_only_the_public_is_there(server: &Server) {
+    let unknown = format!("bk_{}_{}", "1".repeat(32), "2".repeat(64));
+    let wrong = format!("{}{}", &server.admin[..99], if server.admin.ends_with('0') { '1' } else { '0' });
+    for route in routes() {
+        let public = route.ask == Need::Nobody;
+        for key in ["", &unknown, &wrong] {
+            let reply = call(server, key, route.method.as_str(), &filled(route.path), &json!({})).await;
+            if public {
+                assert_eq!(reply.status, 200, "{} {reply:?}", route.path);
+            } else {
+                reply.refused(401, "unauthenticated");
+                assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{reply:?}");
+            }
+        }
+    }
+}
+
+async fn keys_are_made_listed_rotated_and_revoked(server: &Server) {
+    let made = make(server, &server.admin, json!({ "label": "ci", "role": "operator" })).await;
+    let (id, first) = (made.key.id, made.secret.unwrap());
+    let me: Me = call(server, &first, "GET", "/api/v1/me", &json!({})).await.ok();
+    assert_eq!((me.org, me.key.id), (OrgId::default(), id));
+    assert!(me.rights.contains(&Right::Enqueue.to_string()) && !me.rights.contains(&Right::Keys.to_string()));
+    let list: KeyList = call(server, &server.admin, "GET", "/api/v1/keys", &json!({})).await.ok();
+    assert_eq!(list.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>(), ["ci", "first admin key"]);
+    let rotate = format!("/api/v1/keys/{id}/rotate");
+    let second: MadeKey = call(server, &server.admin, "POST", &rotate, &json!({ "graceMs": 600_000 })).await.ok();
+    let second = second.secret.unwrap();
+    for key in [&first, &second] {
+        assert_eq!(call(server, key, "GET", "/api/v1/me", &json!({})).await.status, 200);
+    }
+    let third: MadeKey = call(server, &server.admin, "POST", &rotate, &json!({})).await.ok();
+    let third = third.secret.unwrap();
+    for key in [&first, &second] {
+        call(server, key, "GET", "/api/v1/me", &json!({})).await.refused(401, "unauthenticated");
+    }
+    let revoke = format!("/api/v1/keys/{id}/revoke");
+    assert_eq!(call(server, &server.admin, "POST", &revoke, &json!({})).await.status, 200);
+    call(server, &third, "GET", "/api/v1/me", &json!({})).await.refused(401, "unauthenticated");
+    call(server, &server.admin, "POST", &rotate, &json!({})).await.refused(409, "key_dead");
+    let me: Me = call(server, &server.admin, "GET", "/api/v1/me", &json!({})).await.ok();
+    let own = format!("/api/v1/keys/{}/revoke", me.key.id);
+    call(server, &server.admin, "POST", &own, &json!({})).await.refused(409, "own_key");
+    for (bad, code) in [
+        (json!({ "label": "x", "role": "root" }), "invalid_request"),
+        (json!({ "label": "x" }), "invalid_request"),
+        (json!({ "label": "", "role": "viewer" }), "invalid_key"),
+        (json!({ "label": "x", "role": "viewer", "projects": [] }), "invalid_key"),
+        (json!({ "label": "x", "role": "admin", "projects": ["p"] }), "invalid_key"),
+        (json!({ "label": "x", "role": "viewer", "expiresAt": "2001-01-01T00:00:00Z" }), "invalid_key"),
+    ] {
+        let reply = call(server, &server.admin, "POST", "/api/v1/keys", &bad).await;
+        let status = if code == "invalid_request" { 400 } else { 422 };
+        reply.refused(status, code);
+    }
+    // The secret of a repeated request is not said again: it is known to nobody any more.
+    let body = json!({ "label": "twice", "role": "viewer" }).to_string();
+    let once = server.post_keyed("/api/v1/keys", &body, "k-1").await.parse::<MadeKey>();
+    let again = server.post_keyed("/api/v1/keys", &body, "k-1").await;
+    assert!(again.replayed() && once.secret.is_some());
+    let again = again.parse::<MadeKey>();
+    assert_eq!((again.key, again.secret), (once.key, None));
+}
+
+async fn a_scoped_key_sees_its_part_only(server: &Server) {
+    let scoped = json!({ "label": "p only", "role": "operator", "projects": ["p"], "types": ["echo"] });
+    let key = make(server, &server.admin, scoped).await.secret.unwrap();
+    let job = |project: &str, kind: &str| json!({ "type": kind, "projectId": project });
+    let mine: Job = call(server, &key, "POST", "/api/v1/jobs", &job("p", "echo")).await.parse();
+    for (project, kind) in [("q", "echo"), ("p", "noop")] {
+        call(server, &key, "POST", "/api/v1/jobs", &job(project, kind)).await.refused(403, "out_of_scope");
+        let batch = json!({ "jobs": [job("p", "echo"), job(project, kind)] });
+        call(server, &key, "POST", "/api/v1/jobs/batch", &batch).await.refused(403, "out_of_scope");
+    }
+    assert_eq!(call(server, &key, "GET", &format!("/api/v1/jobs/{}", mine.id), &json!({})).await.status, 200);
+    let theirs = server.enqueue(job("q", "echo")).await;
+    let noop = server.enqueue(job("p", "noop")).await;
+    for id in [theirs.id, noop.id] {
+        for (method, path) in [
+            ("GET", format!("/api/v1/jobs/{id}")),
+            ("GET", format!("/api/orchestrator/jobs/{id}")),
+            ("POST", format!("/api/v1/jobs/{id}/cancel")),
+            ("POST", format!("/api/orchestrator/jobs/{id}/cancel")),
+            ("POST", format!("/api/v1/jobs/{id}/wake")),
+            ("POST", format!("/api/v1/jobs/{id}/requeue")),
+        ] {
+            call(server, &key, method, &path, &json!({})).await.refused(404, "job_not_found");
+        }
+    }
+    call(server, &key, "GET", "/api/v1/projects/q/jobs", &json!({})).await.refused(403, "out_of_scope");
+    let list: baton_wire::JobList = call(server, &key, "GET", "/api/v1/projects/p/jobs", &json!({})).await.ok();
+    assert_eq!(list.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [mine.id]);
+}
+
+async fn orgs_do_not_see_each_other(server: &Server) {
+    let acme = org(server, "acme").await;
+    call(server, &server.admin, "POST", "/api/v1/orgs", &json!({ "org": "acme" })).await.refused(409, "org_exists");
+    // Everything there can be, in the first org.
+    let asking = json!({ "type": "echo", "projectId": "p", "payload": { "ask": { "prompt": "sure?" } } });
+    let job = server.enqueue(asking).await;
+    server.until(job.id, "job.asked").await;
+    let open: DecisionList = server.get("/api/v1/decisions").await.ok();
+    let decision = open.decisions[0].id;
+    let spec = json!({ "cron": "0 0 1 1 *", "type": "echo" });
+    assert_eq!(server.put("/api/v1/projects/p/schedules/s", &spec).await.status, 201);
+    assert_eq!(server.post("/api/v1/lanes/project:p/pause", &json!({})).await.status, 200);
+    let me: Me = server.get("/api/v1/me").await.ok();
+    // Of all that, the second org finds exactly what it would find if there were nothing.
+    let nothing = "0193a1b2c3d47001800000000000002a";
+    for route in routes() {
+        if matches!(route.ask, Need::Nobody | Need::Anybody | Need::Installation(_)) {
+            continue;
+        }
+        let real = route.path.replace("{jobId}", &job.id.to_string());
+        let real = real.replace("{keyId}", &me.key.id.to_string()).replace("{decisionId}", &decision.to_string());
+        let real = real.replace("{projectId}", "p").replace("{name}", "s").replace("{lane}", "project:p");
+        let made_up = filled(route.path);
+        let body = json!({ "option": "confirm" });
+        let body = if route.path.ends_with("/resolve") { body } else { json!({}) };
+        let theirs = call(server, &acme, route.method.as_str(), &real, &body).await;
+        let nobodys = call(server, &acme, route.method.as_str(), &made_up, &body).await;
+        assert_eq!(theirs.status, nobodys.status, "{} {}", route.method, route.path);
+        let same = |text: &str| {
+            let mut text = text.to_owned();
+            for id in [job.id.0, me.key.id.0, decision.0] {
+                text = text.replace(&id.simple().to_string(), nothing);
+            }
+            let mut value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            if let Some(map) = value.as_object_mut() {
+                map.remove("requestId");
+            }
+            value
+        };
+        assert_eq!(same(&theirs.body), same(&nobodys.body), "{} {}", route.method, route.path);
+        assert!(!theirs.body.contains("sure?"), "{theirs:?}");
+    }
+    // Nothing was done to it either.
+    assert_eq!(server.job(job.id).await.state, job_state_asking());
+    let lanes: Value = server.get("/api/v1/lanes/project:p").await.ok();
+    assert_eq!(lanes["paused"], true);
+}
+
+fn job_state_asking() -> baton_wire::JobState {
+    baton_wire::JobState::AwaitingUserConfirmation
+}
+
+async fn a_secret_is_nowhere_in_what_is_kept(server: &Server) {
+    let made = make(server, &server.admin, json!({ "label": "ci", "role": "operator" })).await;
+    let secret = made.secret.unwrap();
+    let bare = secret.rsplit('_').next().unwrap();
+    let events: Value = server.get("/api/v1/events?limit=1000").await.ok();
+    let keys = server.get("/api/v1/keys").await;
+    for text in [events.to_string(), keys.body] {
+        assert!(!text.contains(bare) && !text.contains("proof"), "{text}");
+    }
+}
+
+mod paced {
+    use super::*;
+
+    fn slow() -> Setup {
+        Setup { rate: Some(Rate { per_second: 1, burst: 3 }), ..Setup::default() }
+    }
+
+    on_both_databases!(slow => a_key_that_asks_too_fast_is_told_when_to_come_again);
+
+    async fn a_key_that_asks_too_fast_is_told_when_to_come_again(server: &Server) {
+        let mut refused = None;
+        for _ in 0..10 {
+            let reply = server.get("/api/v1/me").await;
+            assert!(reply.header("ratelimit").is_some() && reply.header("ratelimit-policy").is_some(), "{reply:?}");
+            if reply.status == 429 {
+                refused = Some(reply);
+                break;
+            }
+        }
+        refused.expect("it was never told to slow down").refused(429, "rate_limited");
+        assert_eq!(server.get("/healthz").await.status, 200, "probes are nobody's");
+    }
+}

@@ -1,0 +1,35 @@
+//! The first key of an installation.
+
+use crate::fault::Fault;
+use crate::local::ADMIN_KEY;
+use baton_api::door::first;
+use baton_core::access::Key;
+use baton_engine::{OsEntropy, node};
+use baton_store::{Store, StoreError};
+use baton_wire::Token;
+use std::fs;
+use std::path::Path;
+
+/// Makes the first org and its admin key, if this installation has none. The key is written down
+/// before it is made: a crash in between leaves a key that opens nothing, never a door without one.
+/// Answers with it if it was made just now.
+pub async fn key(store: &Store, data_dir: &Path) -> Result<Option<Token>, Fault> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Fault::new("start_failed", format!("the file {ADMIN_KEY} in {}: {error}", data_dir.display()))
+    };
+    let draw = || Ok(first::draw(&OsEntropy::default(), store.clock_now()).reveal());
+    let text = node::load_secret(data_dir, ADMIN_KEY, draw).map_err(|e| unusable(&e))?;
+    let token: Token = text.parse().map_err(|e| unusable(&e))?;
+    let no_store = |error: &StoreError| Fault::new("start_failed", format!("the first key cannot be made: {error}"));
+    if first::found(store, &token).await.map_err(|e| no_store(&e))? {
+        return Ok(Some(token));
+    }
+    // Another node made the first key, or it was revoked: what opens nothing is not kept.
+    let known = store.key(token.id).await.map_err(|e| no_store(&e))?;
+    let opens = known.and_then(|(_, doc)| Key::of(&doc)).is_some_and(|key| key.accepts(&token.proof(), store.clock_now()));
+    if !opens {
+        tracing::warn!(data_dir = %data_dir.display(), "the key kept in {ADMIN_KEY} opens nothing and is removed");
+        fs::remove_file(data_dir.join(ADMIN_KEY)).map_err(|e| unusable(&e))?;
+    }
+    Ok(None)
+}

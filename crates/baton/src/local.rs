@@ -1,0 +1,63 @@
+//! Finding the server on this machine and the key to it, from any directory.
+//!
+//! A server that listens on loopback notes under its port where its data is. Whoever may read the
+//! first key there, may use it: the file's owner, and nobody else.
+
+use baton_wire::Token;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// In the data directory, readable by its owner only.
+pub const ADMIN_KEY: &str = "admin.key";
+
+/// Where notes about running servers are kept; none if nobody's home is known.
+fn notes() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local").join("state")))?;
+    Some(state.join("baton").join("servers"))
+}
+
+/// There while the server is up.
+pub struct Noted(Option<PathBuf>);
+
+/// Notes where a server's data is. That nobody finds it is no reason not to run.
+pub fn note(address: SocketAddr, data_dir: &Path) -> Noted {
+    let Some(notes) = notes().filter(|_| address.ip().is_loopback()) else { return Noted(None) };
+    let path = notes.join(address.port().to_string());
+    let dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let written = fs::create_dir_all(&notes).and_then(|()| fs::write(&path, dir.as_os_str().as_encoded_bytes()));
+    match written {
+        Ok(()) => Noted(Some(path)),
+        Err(error) => {
+            tracing::debug!(cause = %error, "other directories will not find the local key");
+            Noted(None)
+        }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The key to a server on this machine, if we may read it.
+pub fn key(port: u16, data_dir: &Path) -> Option<Token> {
+    let noted = notes().and_then(|notes| fs::read(notes.join(port.to_string())).ok());
+    let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()).map(PathBuf::from);
+    let here = crate::address::read(data_dir).filter(|address| address.port() == port).map(|_| data_dir.to_owned());
+    noted.into_iter().chain(here).find_map(|dir| read(&dir).ok().flatten())
+}
+
+/// The first key, as it is kept in a data directory.
+pub fn read(data_dir: &Path) -> io::Result<Option<Token>> {
+    match fs::read_to_string(data_dir.join(ADMIN_KEY)) {
+        Ok(text) => text.trim().parse().map(Some).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
