@@ -26,7 +26,8 @@ pub async fn key(store: &Store, data_dir: &Path) -> Result<Option<Token>, Fault>
     }
     // Another node made the first key, or it was revoked: what opens nothing is not kept.
     let known = store.key(token.id).await.map_err(|e| no_store(&e))?;
-    let opens = known.and_then(|(_, doc)| Key::of(&doc)).is_some_and(|key| key.accepts(&token.proof(), store.clock_now()));
+    let opens =
+        known.and_then(|(_, doc)| Key::of(&doc)).is_some_and(|key| key.accepts(&token.proof(), store.clock_now()));
     if !opens {
         tracing::warn!(data_dir = %data_dir.display(), "the key kept in {ADMIN_KEY} opens nothing and is removed");
         fs::remove_file(data_dir.join(ADMIN_KEY)).map_err(|e| unusable(&e))?;

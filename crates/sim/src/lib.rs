@@ -12,6 +12,7 @@
 //! - [`hold`]: somebody else who holds on to a row.
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
+pub mod answers;
 pub mod conformance;
 pub mod crash;
 pub mod hold;

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail, ensure};
 use baton_core::command::{Actor, Refusal};
 use baton_core::definition::{JobType, Timeout};
 use baton_core::job::cancel::{Cancel, Cancelled};
-use baton_core::job::confirm::Confirm;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::requeue::Requeue;
 use baton_core::job::state::Face;
@@ -17,6 +16,7 @@ use baton_core::rules::Rules;
 use baton_core::time::Span;
 use baton_core::{JobId, Json, OrgId};
 use baton_engine::{Engine, JobCx, Outcome, Registry};
+use baton_sim::answers::{open_decision, resolve};
 use baton_sim::lab::{Lab, name};
 use baton_sim::on_both;
 use baton_sim::stage::{clean, is, options, record, start, until};
@@ -171,8 +171,6 @@ async fn an_ended_job_accepts_nothing_more(lab: Lab) -> Result<()> {
         ensure!(before.job.status.state() == ended);
         let wake = Wake { org: org.clone(), job: id };
         ensure!(code(store.commit(wake, Actor::Api).await)? == "invalid_transition");
-        let confirm = Confirm { org: org.clone(), job: id, answer: Json::of(&json!({})) };
-        ensure!(code(store.commit(confirm, Actor::Api).await)? == "invalid_transition");
         let requeue = Requeue { org: org.clone(), jobs: vec![id] };
         ensure!(code(store.commit(requeue, Actor::Api).await)? == "invalid_transition");
         let again = store.commit(cancel(id, "y"), Actor::Api).await;
@@ -226,9 +224,9 @@ async fn going_on_after_a_pause_is_the_same_attempt(lab: Lab) -> Result<()> {
     let done = until(store, parked, is(Face::Completed)).await?;
     ensure!(done.job.attempts == 1);
     let asked = enqueue(store, work("ask")).await?;
-    until(store, asked, |r| r.job.status.state() == State::AwaitingUserConfirmation).await?;
-    let confirm = Confirm { org: OrgId::default(), job: asked, answer: Json::of(&json!(true)) };
-    store.commit(confirm, Actor::Api).await?;
+    let asking = until(store, asked, |r| r.job.status.state() == State::AwaitingUserConfirmation).await?;
+    let decision = open_decision(&asking.job).context("a question")?;
+    store.commit(resolve(decision, "confirm", "yes"), Actor::Api).await?;
     let done = until(store, asked, is(Face::Completed)).await?;
     ensure!(done.job.attempts == 1);
     clean(store).await

@@ -6,10 +6,17 @@ use baton_sim::simulation::run;
 const SEEDS: u64 = 100;
 
 /// What must happen in any hundred seeds: otherwise a simulation says nothing about it.
-const HAPPENS: [&str; 33] = [
+const HAPPENS: [&str; 41] = [
     "an aged job went first",
+    "decision.escalated",
+    "decision.expired",
+    "decision.opened",
+    "decision.overdue",
+    "decision.resolved",
+    "decision.withdrawn: user_requested",
     "job.asked",
     "job.cancel_requested: user_requested",
+    "job.cancelled: decision_expired",
     "job.cancelled: interrupt_timeout",
     "job.cancelled: shutdown_timeout",
     "job.cancelled: user_requested",
@@ -18,6 +25,7 @@ const HAPPENS: [&str; 33] = [
     "job.failed: asked_to",
     "job.failed: attempts_exhausted",
     "job.failed: deadline_exceeded",
+    "job.failed: decision_expired",
     "job.failed: failures_exhausted",
     "job.failed: handler_panicked",
     "job.failed: recovery_attempts_exhausted",

@@ -1,8 +1,8 @@
 //! Acting on a job that is there: cancel, wake, confirm, requeue.
 
 use super::enqueue::status;
-use super::{job_id, reach};
 use super::shown::Shown;
+use super::{job_id, reach};
 use crate::after::{After, Standing};
 use crate::app::App;
 use crate::call::Call;

@@ -55,7 +55,11 @@ pub async fn envelope(app: &App, caller: &Caller, heard: Heard) -> Result<Envelo
             payload["result"] = result.value();
         }
         if let Some(error) = &record.error {
-            payload["error"] = json!(if state == "canceled" { error.code.clone() } else { format!("{}: {}", error.code, error.message) });
+            payload["error"] = json!(if state == "canceled" {
+                error.code.clone()
+            } else {
+                format!("{}: {}", error.code, error.message)
+            });
         }
     }
     Ok(Envelope { kind: kind.to_owned(), thread_id: thread, project_id: project, position, payload })

@@ -43,7 +43,9 @@ pub async fn stream(
         match said.recv().await {
             Some(chunk) => Some((Ok::<Bytes, Infallible>(chunk), (said, end, false))),
             // Whatever was on its way is read first, then why it ended.
-            None => Some((Ok(Bytes::from_static(end.get().copied().unwrap_or(RECONNECT).as_bytes())), (said, end, true))),
+            None => {
+                Some((Ok(Bytes::from_static(end.get().copied().unwrap_or(RECONNECT).as_bytes())), (said, end, true)))
+            }
         }
     });
     let mut response = Response::new(Body::from_stream(body));

@@ -9,14 +9,14 @@ mod schedules;
 mod settings;
 
 pub use access::{
-    AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand, OrgsArgs,
-    OrgsCommand, RotateKeyArgs,
+    AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand,
+    OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
 pub use history::{AuditArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
 pub use jobs::{
-    BatchArgs, CancelArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs,
-    RequeueArgs, WakeArgs, WatchArgs,
+    BatchArgs, CancelArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs, RequeueArgs, WakeArgs,
+    WatchArgs,
 };
 pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
 pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};

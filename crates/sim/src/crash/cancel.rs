@@ -3,16 +3,17 @@
 use super::actor::{act, free, kind};
 use super::client::{executing, order};
 use super::{Client, Story, Witness};
+use crate::answers::{open_decision, resolve};
 use anyhow::{Result, ensure};
+use baton_core::OrgId;
 use baton_core::definition::{JobType, Timeout};
 use baton_core::job::cancel::{Cancel, INTERRUPT_TIMEOUT, Rule, Strategy, USER_REQUESTED};
-use baton_core::job::confirm::Confirm;
 use baton_core::job::enqueue::Enqueue;
+use baton_core::job::state;
 use baton_core::job::state::Face;
-use baton_core::job::{Status, state};
 use baton_core::time::Span;
-use baton_core::{Json, OrgId};
 use baton_engine::Registry;
+use baton_store::JobRecord;
 use serde_json::json;
 
 pub struct Cancels;
@@ -36,11 +37,13 @@ async fn cancel(client: &Client<'_>, key: &str, reason: Option<&str>) -> Result<
 
 /// Asks, and goes on with the answer.
 async fn confirm(client: &Client<'_>, key: &str) -> Result<()> {
-    let asks = |status: &Status| matches!(status, Status::AwaitingUser { .. });
-    let found = client.until(key, |record| asks(&record.job.status) || record.job.is_ended()).await?;
-    let answer = Json::of(&json!({ "sure": key }));
-    // Refused if it was heard before.
-    client.tell(Confirm { org: OrgId::default(), job: found.job.id, answer }).await?;
+    let heard = |record: &JobRecord| record.job.aside.as_ref().is_some_and(|aside| aside.answer.is_some());
+    let settled = |record: &JobRecord| open_decision(&record.job).is_some() || heard(record) || record.job.is_ended();
+    let found = client.until(key, settled).await?;
+    if let Some(decision) = open_decision(&found.job) {
+        // Refused if it was heard meanwhile.
+        client.tell(resolve(decision, "confirm", key)).await?;
+    }
     Ok(())
 }
 
@@ -93,8 +96,8 @@ impl Story for Cancels {
         }
         witness.ended_as("after it", Face::Completed)?;
         let asked = witness.ended_as("asks", Face::Completed)?;
-        let answer = asked.result.as_ref().map(|r| r.value()["answer"].clone());
-        ensure!(answer == Some(json!({ "sure": "asks" })), "it went on with {answer:?}");
+        let answer = asked.result.as_ref().map(|r| r.value()["answer"]["comment"].clone());
+        ensure!(answer == Some(json!("asks")), "it went on with {answer:?}");
         Ok(())
     }
 }

@@ -151,7 +151,7 @@ impl Seen {
 
     fn rows(&mut self, disk: &Disk) -> Result<()> {
         let jobs = disk.jobs()?;
-        rows::check(&jobs, &disk.timers()?)?;
+        rows::check(&jobs, &rows::cases(disk)?, &disk.timers()?)?;
         let went_first = self.aging.check(&jobs)?;
         self.happened("an aged job went first", went_first);
         let mut there = BTreeSet::new();

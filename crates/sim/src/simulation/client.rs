@@ -4,6 +4,7 @@ use super::clock::SimClock;
 use super::life::Fleet;
 use super::luck::Luck;
 use super::order::Order;
+use crate::answers::resolve;
 use anyhow::{Result, bail};
 use baton_core::command::{Actor, Command, Refusal};
 use baton_core::job::batch::Batch;
@@ -57,6 +58,16 @@ impl Client<'_> {
     pub async fn shout<C: Command>(&self, command: C) {
         if let Some(store) = self.fleet.stores().pop() {
             let _ = tokio::time::timeout(PATIENCE, store.commit(command, Actor::Api)).await;
+        }
+    }
+
+    /// Answers what a job asks, if it asks anything.
+    pub async fn answer(&self, job: JobId, option: &str) {
+        let Some(store) = self.fleet.stores().pop() else { return };
+        let found = tokio::time::timeout(PATIENCE, store.job(&OrgId::default(), job)).await;
+        let Ok(Ok(Some(record))) = found else { return };
+        if let Some(decision) = record.job.decision() {
+            self.shout(resolve(decision, option, "now")).await;
         }
     }
 

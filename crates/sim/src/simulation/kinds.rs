@@ -129,7 +129,7 @@ async fn work(cx: JobCx, payload: Json) -> Outcome {
             return Outcome::Park { until: Some(cx.at.plus(Span::secs(20))), seen: cx.job.wakes };
         }
         Some("wait") if cx.job.wakes == 0 => return Outcome::Park { until: None, seen: 0 },
-        Some("ask") if cx.answer().is_none() => return Outcome::Ask(Json::of(&json!({ "prompt": "sure?" }))),
+        Some("ask") if cx.answer().is_none() => return Outcome::Ask(Json::of(&payload["question"])),
         // If it cannot be said, the lease is lost and the job is stopped anyway.
         Some("talk") => drop(cx.progress(Some(50), None).await),
         Some("hang") => std::future::pending().await,

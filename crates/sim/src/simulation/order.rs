@@ -37,6 +37,24 @@ pub(super) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
+/// What a job asks, if it asks: some questions answer themselves after a while.
+fn question(rng: &mut Rng) -> Value {
+    let options = json!([
+        { "name": "confirm" },
+        { "name": "stop", "effect": "cancel" },
+        { "name": "break", "effect": "fail" },
+    ]);
+    let breach = match rng.below(7) {
+        0 => json!("wait"),
+        1 => json!("cancel"),
+        2 => json!("fail"),
+        3 => json!({ "choose": "confirm" }),
+        4 => json!({ "escalate": { "to": "somebody_else", "withinMs": 15_000, "then": "cancel" } }),
+        _ => return json!({ "prompt": "sure?", "options": options }),
+    };
+    json!({ "prompt": "sure?", "options": options, "withinMs": 10_000, "onBreach": breach })
+}
+
 impl Order {
     pub fn draw(n: u64, rng: &mut Rng) -> Self {
         // Some more often than others, because most of what they can do needs two of them.
@@ -53,7 +71,9 @@ impl Order {
             n,
             project: pick(rng, &PROJECTS),
             kind,
-            payload: json!({ "n": n, "k": rng.below(2), "ms": ms, "then": deed, "times": 1 + rng.below(3) }),
+            payload: json!({
+                "n": n, "k": rng.below(2), "ms": ms, "then": deed, "times": 1 + rng.below(3), "question": question(rng),
+            }),
             deadline: rng.chance(1, 6).then(|| Span::secs(1 + rng.below(120).cast_signed())),
             delay: rng.chance(1, 4).then(|| Span::millis(rng.below(60_000).cast_signed())),
             priority: rng.chance(1, 3).then(|| pick(rng, &[INTERACTIVE, BACKGROUND, 7, LAST])),

@@ -5,19 +5,18 @@ use super::client::{Book, Client};
 use super::kinds;
 use super::order::PROJECTS;
 use super::work::{SCHEDULE, SCHEDULED};
+use crate::answers::{open_decision, resolve};
 use crate::lab::name;
 use anyhow::{Context, Result, bail, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::cron::Schedule;
 use baton_core::job::cancel::{INTERRUPT_TIMEOUT, SHUTDOWN_TIMEOUT, USER_REQUESTED};
-use baton_core::job::confirm::Confirm;
 use baton_core::job::wake::Wake;
 use baton_core::job::{Job, Status};
 use baton_core::lane::{LaneKey, Pause};
-use baton_core::{Json, seal};
+use baton_core::seal;
 use baton_store::{CommitError, Disk, JobRecord, Store};
-use serde_json::json;
 use std::time::Duration;
 
 /// Between two looks whether somebody needs help.
@@ -65,10 +64,10 @@ async fn help(store: &Store, job: &Job) -> Result<()> {
     let org = OrgId::default();
     match job.status {
         Status::AwaitingTool { due_at: None, .. } => tell(store, Wake { org, job: job.id }).await,
-        Status::AwaitingUser { due_at: None } => {
-            tell(store, Confirm { org, job: job.id, answer: Json::of(&json!({ "sure": true })) }).await
-        }
-        _ => Ok(()),
+        _ => match open_decision(job) {
+            Some(decision) => tell(store, resolve(decision, "confirm", "sure")).await,
+            None => Ok(()),
+        },
     }
 }
 
@@ -107,6 +106,7 @@ fn ended_well(record: &JobRecord, book: &Book) -> Result<()> {
         (None, Some("recovery_attempts_exhausted")) => ensure!(job.attempts == job.max_attempts),
         (None, Some("attempts_exhausted")) => ensure!(job.attempts == job.max_attempts && job.failures > 0),
         (None, Some("failures_exhausted")) => ensure!(job.failures == job.max_failures),
+        (None, Some("declined" | "decision_expired")) => ensure!(then == "ask", "{payload} asked nothing"),
         (None, Some(USER_REQUESTED)) => ensure!(book.cancelled.contains(&job.id), "nobody cancelled {}", job.id),
         (None, Some(INTERRUPT_TIMEOUT)) => {
             ensure!(book.cancelled.contains(&job.id) && order.kind == "polite", "{order:?} was forced to end");

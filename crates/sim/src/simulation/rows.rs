@@ -1,32 +1,60 @@
 //! What must hold over the rows of all jobs at once.
 
 use super::kinds;
-use anyhow::{Result, ensure};
+use crate::answers::open_decision;
+use anyhow::{Context, Result, ensure};
+use baton_core::decision::Case;
 use baton_core::dedupe::Mode;
+use baton_core::doc;
+use baton_core::id::DecisionId;
 use baton_core::job::{End, Job, Status};
 use baton_core::timer;
-use baton_store::JobRecord;
+use baton_store::{Disk, JobRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn check(jobs: &[JobRecord], timers: &[timer::Key]) -> Result<()> {
+/// All decisions by their ids.
+pub(super) type Cases = BTreeMap<DecisionId, Case>;
+
+pub(super) fn cases(disk: &Disk) -> Result<Cases> {
+    let read = |(key, doc): (String, doc::Doc)| {
+        let case = Case::of(&doc).with_context(|| format!("{key} cannot be read"))?;
+        ensure!(doc.flag == case.closed.is_none(), "{key} is flagged wrongly");
+        Ok((key.parse()?, case))
+    };
+    disk.docs(doc::Class::Decision)?.into_iter().map(read).collect()
+}
+
+pub(super) fn check(jobs: &[JobRecord], cases: &Cases, timers: &[timer::Key]) -> Result<()> {
     for JobRecord { job, .. } in jobs {
         ensure!(job.attempts <= job.max_attempts, "{job:?} was begun too often");
         ensure!(job.failures <= job.max_failures && job.failures <= job.attempts, "{job:?} failed too often");
     }
-    clocks(jobs, timers)?;
+    clocks(jobs, cases, timers)?;
+    decisions(jobs, cases)?;
     lanes(jobs)?;
     keys(jobs)
 }
 
 /// A job has the timers that it needs, and none when it has ended.
-fn clocks(jobs: &[JobRecord], timers: &[timer::Key]) -> Result<()> {
+fn clocks(jobs: &[JobRecord], cases: &Cases, timers: &[timer::Key]) -> Result<()> {
     let set: BTreeSet<_> = timers.iter().filter(|key| key.kind != timer::Kind::Schedule).copied().collect();
     let mut needed = BTreeSet::new();
     for JobRecord { job, .. } in jobs.iter().filter(|record| !record.job.is_ended()) {
         needed.extend(job.has_deadline.then(|| job.deadline_timer()));
         needed.extend(job.cancel_requested().map(|_| job.cancel_timer()));
     }
+    let counting =
+        cases.iter().filter(|(_, case)| case.closed.is_none() && case.deadline_at.is_some() && !case.overdue);
+    needed.extend(counting.map(|(id, _)| Case::timer(*id)));
     ensure!(set == needed, "{set:?} are set, {needed:?} are needed");
+    Ok(())
+}
+
+/// A decision is open exactly as long as its job waits for it.
+fn decisions(jobs: &[JobRecord], cases: &Cases) -> Result<()> {
+    let open: BTreeSet<_> = cases.iter().filter(|(_, case)| case.closed.is_none()).map(|(id, _)| *id).collect();
+    let waited_for: BTreeSet<_> = jobs.iter().filter_map(|record| open_decision(&record.job)).collect();
+    ensure!(open == waited_for, "{open:?} are open, {waited_for:?} are waited for");
     Ok(())
 }
 

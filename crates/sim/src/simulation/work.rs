@@ -9,7 +9,6 @@ use baton_core::cron::put::{Act, Put};
 use baton_core::cron::{CatchUp, Spec, When};
 use baton_core::job::Fence;
 use baton_core::job::cancel::Cancel;
-use baton_core::job::confirm::Confirm;
 use baton_core::job::settle::{self, Settle};
 use baton_core::job::wake::Wake;
 use baton_core::lane::{LaneKey, Pause};
@@ -98,7 +97,7 @@ async fn bother(client: &mut Client<'_>, job: JobId, rng: &mut Rng) -> Result<()
             client.book.cancelled.insert(job);
             client.shout(Cancel { org, job, reason: None }).await;
         }
-        4 => client.shout(Confirm { org, job, answer: Json::of(&json!({ "sure": true })) }).await,
+        4 => client.answer(job, pick(rng, &["confirm", "confirm", "stop", "break", "neither"])).await,
         5 => {
             let lane = LaneKey::of_project(&name(pick(rng, &PROJECTS)));
             client.shout(Pause { org, lane, paused: rng.chance(1, 2) }).await;

@@ -190,10 +190,10 @@ async fn a_job_asks_and_goes_on_with_the_answer(lab: Lab) -> Result<()> {
     ensure!(asking.job.status.face() == Face::Queued, "it waits for somebody");
     let meanwhile = enqueue(engine.store(), order("noop", "p1")).await?;
     until(engine.store(), meanwhile, is(Face::Completed)).await?;
-    let answer = Json::of(&json!({ "confirmed": true }));
-    engine.store().commit(Confirm { org: OrgId::default(), job: id, answer }, Actor::Api).await?;
+    let decision = open_decision(&asking.job).context("a question")?;
+    engine.store().commit(resolve(decision, "confirm", "go on"), Actor::Api).await?;
     let done = until(engine.store(), id, is(Face::Completed)).await?;
-    ensure!(done.result.context("a result")?.value()["answer"]["confirmed"] == true);
+    ensure!(done.result.context("a result")?.value()["answer"]["option"] == "confirm");
     ensure!(done.job.attempts == 1);
     clean(engine.store()).await
 }

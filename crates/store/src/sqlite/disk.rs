@@ -11,6 +11,7 @@ use crate::open::OpenOptions;
 use crate::records::JobRecord;
 use crate::signals::Signals;
 use baton_core::audit::Report;
+use baton_core::doc::{self, Doc};
 use baton_core::event::Recorded;
 use baton_core::seal::Key;
 use baton_core::timer;
@@ -64,6 +65,16 @@ impl Disk {
                 inner.conn.prepare_cached(&query::records_sql("ORDER BY j.org, j.id")).map_err(store_error)?;
             let found = all.query_map([], rows::record).map_err(store_error)?;
             found.collect::<rusqlite::Result<_>>().map_err(store_error)
+        })
+    }
+
+    /// Every document of a class, of all orgs.
+    pub fn docs(&self, class: doc::Class) -> Result<Vec<(String, Doc)>, StoreError> {
+        self.with(|inner| {
+            let sql = format!("SELECT key, {} FROM doc WHERE class = ?1 ORDER BY org, key", rows::DOC);
+            let mut all = inner.conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = all.query_map([class.as_str()], |row| Ok((row.get(0)?, rows::doc(row, 1)?)));
+            found.and_then(Iterator::collect).map_err(store_error)
         })
     }
 
