@@ -68,11 +68,29 @@ pub struct Order {
     /// Until somebody wakes it.
     wait: Option<bool>,
     /// Until somebody answers.
-    ask: Option<bool>,
+    ask: Option<Ask>,
     fail: Option<Fail>,
     /// Working holds its worker.
     work_ms: Option<u64>,
     progress: Option<bool>,
+}
+
+/// Whether it asks, or what.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Ask {
+    Whether(bool),
+    What(Value),
+}
+
+impl Order {
+    fn question(&self) -> Option<Value> {
+        match &self.ask {
+            None | Some(Ask::Whether(false)) => None,
+            Some(Ask::Whether(true)) => Some(json!({ "prompt": "May it go on?", "message": self.message })),
+            Some(Ask::What(question)) => Some(question.clone()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -96,7 +114,7 @@ impl JobDefinition for Echo {
                 "properties": {
                     "delay_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": DELAY_MS_MAX },
                     "wait": { "type": ["boolean", "null"] },
-                    "ask": { "type": ["boolean", "null"] },
+                    "ask": { "type": ["boolean", "object", "null"] },
                     "fail": { "enum": ["transient", "deterministic", null] },
                     "progress": { "type": ["boolean", "null"] },
                     "work_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": WORK_MS_MAX },
@@ -117,8 +135,8 @@ impl JobDefinition for Echo {
         if order.wait == Some(true) && cx.job.wakes == 0 {
             return Ok(Done::Park { until: None, seen: 0 });
         }
-        if order.ask == Some(true) && cx.answer().is_none() {
-            return Ok(Done::Ask(json!({ "prompt": "May it go on?", "message": order.message })));
+        if let Some(question) = order.question().filter(|_| cx.answer().is_none()) {
+            return Ok(Done::Ask(question));
         }
         if order.progress == Some(true) {
             // If it cannot be said, the lease is lost and the job is stopped anyway.
