@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 49] = [
+pub const CODES: [Code; 50] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -46,6 +46,7 @@ pub const CODES: [Code; 49] = [
     row(409, "job_conflict", "The job has already ended"),
     row(409, "duplicate_message", "The message was enqueued before"),
     row(409, "already_requeued", "The job was requeued before"),
+    retry(row(409, "idempotency_in_flight", "A request with this idempotency key is still under way")),
     row(409, "decision_closed", "The decision is no longer open"),
     row(409, "key_exists", "There is such a key already"),
     row(409, "key_dead", "The key was revoked or has expired"),

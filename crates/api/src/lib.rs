@@ -25,6 +25,7 @@ mod docs;
 pub mod door;
 mod envelope;
 mod event;
+mod flight;
 mod guard;
 mod health;
 mod idempotency;
