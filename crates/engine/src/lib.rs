@@ -15,6 +15,7 @@ pub mod audit;
 mod beater;
 pub mod builtin;
 mod clock;
+mod crew;
 pub mod definition;
 mod engine;
 mod entropy;

@@ -93,6 +93,11 @@ impl Registry {
         self.entries.values().map(|(entry, _)| &entry.job_type)
     }
 
+    /// Whether only the engine asks for jobs of this type.
+    pub fn is_internal(&self, kind: &Kind) -> bool {
+        self.entries.get(kind).is_some_and(|(entry, _)| entry.job_type.internal)
+    }
+
     pub fn kinds(&self) -> Vec<Kind> {
         self.entries.keys().cloned().collect()
     }
