@@ -10,6 +10,7 @@ use crate::local;
 use crate::patience::{RESTART, Tries};
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
+use baton_tools::Trust;
 use baton_wire::{BadToken, Problem, Token, header, limit};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
@@ -68,14 +69,17 @@ impl Client {
             Some(text) => Some(text.trim().parse().map_err(|error: BadToken| Fault::usage(format!("--key: {error}")))?),
             None => local_key(&server),
         };
+        let trust = if server.scheme() == "https" { Trust::system() } else { Trust::nobody() };
+        let unready = |error: String| Fault::new("start_failed", format!("no HTTP client: {error}"));
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust.client().map_err(|error| unready(error.to_string()))?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
             .build()
-            .map_err(|error| Fault::new("start_failed", format!("no HTTP client: {error}")))?;
+            .map_err(|error| unready(error.to_string()))?;
         Ok(Self { http, server, key, patience: Duration::ZERO })
     }
 
