@@ -8,9 +8,9 @@ use crate::contexts::Contexts;
 use crate::fault::Fault;
 use crate::local;
 use crate::patience::{RESTART, Tries};
+use crate::tls;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
-use baton_tools::Trust;
 use baton_wire::{BadToken, Problem, Token, header, limit};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
@@ -69,17 +69,15 @@ impl Client {
             Some(text) => Some(text.trim().parse().map_err(|error: BadToken| Fault::usage(format!("--key: {error}")))?),
             None => local_key(&server),
         };
-        let trust = if server.scheme() == "https" { Trust::system() } else { Trust::nobody() };
-        let unready = |error: String| Fault::new("start_failed", format!("no HTTP client: {error}"));
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(trust.client().map_err(|error| unready(error.to_string()))?)
+            .tls_backend_preconfigured(tls::client(&server, args.ca_cert.as_deref())?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
             .build()
-            .map_err(|error| unready(error.to_string()))?;
+            .map_err(|error| Fault::new("start_failed", format!("no HTTP client: {error}")))?;
         Ok(Self { http, server, key, patience: Duration::ZERO })
     }
 
@@ -173,8 +171,11 @@ impl Client {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
-            .hint("start one with `baton up`, or name it with --server")
+        let fault = Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server));
+        if baton_tools::is_untrusted(error) {
+            return fault.hint("is it the right server? a private authority's certificate is given with --ca-cert");
+        }
+        fault.hint("start one with `baton up`, or name it with --server")
     }
 }
 

@@ -30,4 +30,4 @@ pub use limits::Limits;
 pub use outgoing::{Outgoing, Policy, Unready};
 pub use request::{Answer, Excess, Request};
 pub use trust::{BadCertificate, Trust, provider};
-pub use unsent::{CODES, Unsent};
+pub use unsent::{CODES, Unsent, is_untrusted};

@@ -96,6 +96,11 @@ impl Unsent {
     }
 }
 
+/// Whether an error of a client that [`crate::Trust`] made is about whom to believe.
+pub fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    matches!(heart(error), Heart::Tls)
+}
+
 /// What the library's error was at heart.
 pub enum Heart {
     Refused(&'static str),
