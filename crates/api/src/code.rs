@@ -28,6 +28,7 @@ pub const CODES: [Code; 50] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
+    hint(row(400, "https_needed", "The server speaks HTTPS only"), "ask again at https://"),
     hint(row(401, "unauthenticated", "It is not known who asks"), "send Authorization: Bearer and your key"),
     row(403, "forbidden", "The key may not do this"),
     row(403, "out_of_scope", "The key does not reach this"),

@@ -44,5 +44,6 @@ mod serve;
 mod wait;
 
 pub use app::App;
+pub use guard::{BadHostName, Hosts};
 pub use router::{Route, router, routes};
-pub use serve::serve;
+pub use serve::{Entrance, serve};

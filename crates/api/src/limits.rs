@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Connections at once; who comes then waits in the listener's backlog.
 pub const CONNECTIONS: usize = 512;
+/// How long a new connection may take to agree on keys, where TLS is spoken.
+pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
 /// A connection that sends no complete head for this long is closed, idle ones included.
 pub const HEAD_WAIT: Duration = Duration::from_secs(20);
 /// Head of a request, in bytes.

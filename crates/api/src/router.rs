@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::door::{self, Ask, Gate};
+use crate::guard::Hosts;
 use crate::problem::Fault;
 use crate::{
     access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, schedule,
@@ -9,10 +10,11 @@ use crate::{
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::Method;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use baton_core::access::Right;
 use baton_wire::{Job, OrchestratorJob};
+use std::sync::Arc;
 
 /// A route as others look at it: documents, and tests that try every one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,22 +93,29 @@ pub fn routes() -> Vec<Route> {
     entries().into_iter().map(|entry| entry.route).collect()
 }
 
-pub fn router(app: App) -> Router {
+pub fn router(app: App, hosts: Arc<Hosts>) -> Router {
     let mut routes = Router::new();
     for Entry { route: Route { path, ask, .. }, handler } in entries() {
         let gate = Gate { app: app.clone(), ask };
         routes = routes.route(path, handler.layer(from_fn_with_state(gate, door::pass)));
     }
-    dress(routes.with_state(app.clone()), app)
+    dress(routes.with_state(app.clone()), app, hosts)
+}
+
+/// What is said to those who speak plainly where TLS is spoken.
+pub(crate) fn plain(app: App) -> Router {
+    let fallback =
+        || async { Fault::new("https_needed", "this port speaks TLS; what was sent to it could be read on the way") };
+    Router::new().fallback(fallback).layer(from_fn_with_state(app, envelope::envelope))
 }
 
 /// What surrounds every route, the missing ones included.
-pub(crate) fn dress(routes: Router, app: App) -> Router {
+pub(crate) fn dress(routes: Router, app: App, hosts: Arc<Hosts>) -> Router {
     routes
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(limits::BODY_BYTES))
-        .layer(from_fn(guard::guard))
+        .layer(from_fn_with_state(hosts, guard::guard))
         .layer(from_fn_with_state(app, envelope::envelope))
 }
 

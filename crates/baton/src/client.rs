@@ -8,6 +8,7 @@ use crate::contexts::Contexts;
 use crate::fault::Fault;
 use crate::local;
 use crate::patience::{RESTART, Tries};
+use crate::tls;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
 use baton_wire::{BadToken, Problem, Token, header, limit};
@@ -70,6 +71,7 @@ impl Client {
         };
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls::client(&server, args.ca_cert.as_deref())?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
@@ -169,8 +171,11 @@ impl Client {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
-            .hint("start one with `baton up`, or name it with --server")
+        let fault = Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server));
+        if baton_tools::is_untrusted(error) {
+            return fault.hint("is it the right server? a private authority's certificate is given with --ca-cert");
+        }
+        fault.hint("start one with `baton up`, or name it with --server")
     }
 }
 

@@ -29,6 +29,7 @@ mod print;
 mod schedules;
 mod server;
 mod signals;
+mod tls;
 mod version;
 
 use args::{Cli, Command};

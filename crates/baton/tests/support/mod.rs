@@ -140,6 +140,11 @@ impl Server {
         panic!("it ended without saying {part:?}: {:#?}", self.seen);
     }
 
+    /// Whether this was logged so far, up to where it is.
+    pub fn said(&self, part: &str) -> bool {
+        self.seen.iter().any(|line| line.contains(part))
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
