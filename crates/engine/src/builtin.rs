@@ -23,7 +23,8 @@ pub(crate) fn register(all: &mut Registry) {
     all.add(JobType { max_attempts: Some(2), ..noop(1) }, run_noop);
     all.add(JobType { max_attempts: Some(2), ..plain("echo", 1, ECHO_1) }, run_echo_1);
     all.add(noop(2), run_noop);
-    all.define(Echo);
+    all.define(Echo { version: 2 });
+    all.define(Echo { version: 3 });
 }
 
 fn plain(name: &'static str, version: u32, summary: &str) -> JobType {
@@ -50,7 +51,7 @@ async fn run_echo_1(cx: JobCx, payload: Json) -> Outcome {
         }
         Err(e) => return Outcome::Failed(Failure::new("invalid_payload", &e.to_string())),
     };
-    match Echo.run(cx, payload).await {
+    match (Echo { version: 1 }).run(cx, payload).await {
         Ok(Done::Result(result)) => Outcome::Done(Json::of(&result)),
         Ok(Done::Park { until, seen }) => Outcome::Park { until, seen },
         Ok(Done::Ask(question)) => Outcome::Ask(Json::of(&question)),
@@ -101,27 +102,31 @@ enum Fail {
 }
 
 /// Answers with its message: to try things out with.
-pub struct Echo;
+pub struct Echo {
+    version: u32,
+}
 
 impl JobDefinition for Echo {
     type Payload = Order;
     type Output = Value;
 
     fn job_type(&self) -> JobType {
+        // Since its third version it asks what it is told to.
+        let ask = if self.version < 3 { json!(["boolean", "null"]) } else { json!(["boolean", "object", "null"]) };
         JobType {
             payload_schema: Some(json!({
                 "type": "object",
                 "properties": {
                     "delay_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": DELAY_MS_MAX },
                     "wait": { "type": ["boolean", "null"] },
-                    "ask": { "type": ["boolean", "object", "null"] },
+                    "ask": { "type": ask },
                     "fail": { "enum": ["transient", "deterministic", null] },
                     "progress": { "type": ["boolean", "null"] },
                     "work_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": WORK_MS_MAX },
                 },
             })),
             result_schema: Some(json!({ "type": "object", "required": ["message"] })),
-            ..plain("echo", 2, "answers with its message, at once or after waiting as its payload says")
+            ..plain("echo", self.version, "answers with its message, at once or after waiting as its payload says")
         }
     }
 

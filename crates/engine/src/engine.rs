@@ -3,6 +3,7 @@
 use crate::crew::Crew;
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::webhook::courier;
 use crate::{audit, beater, pool, pruner, purger, recovery, sealer, sweeper, timers};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
@@ -209,6 +210,9 @@ impl Engine {
             spawn(&shared, "purger", purger::run),
             spawn(&shared, "pruner", pruner::run),
         ]);
+        if shared.registry.delivers() {
+            background.push(spawn(&shared, "courier", courier::run));
+        }
         if let Some(key) = shared.options.seal_key.clone() {
             background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)));
         }

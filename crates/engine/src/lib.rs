@@ -34,6 +34,7 @@ mod sealer;
 mod shape;
 mod sweeper;
 mod timers;
+pub mod webhook;
 
 pub use clock::SystemClock;
 pub use definition::{Done, JobDefinition};

@@ -3,6 +3,7 @@
 use crate::builtin;
 use crate::definition::{self, JobDefinition};
 use crate::job_cx::JobCx;
+use crate::webhook::Deliver;
 use baton_core::Micros;
 use baton_core::canon::Json;
 use baton_core::definition::{Definitions, Entry, JobType};
@@ -83,6 +84,15 @@ impl Registry {
 
     fn insert(&mut self, entry: Entry, handler: Arc<dyn Handler>) {
         self.entries.insert(entry.job_type.kind(), (entry, handler));
+    }
+
+    /// Tells webhooks what happens, with this.
+    pub fn deliver(&mut self, deliver: Deliver) {
+        self.add(baton_core::webhook::job_type(), deliver);
+    }
+
+    pub(crate) fn delivers(&self) -> bool {
+        self.entries.contains_key(&baton_core::webhook::job_type().kind())
     }
 
     pub fn definitions(&self, rules: Rules) -> Definitions {
