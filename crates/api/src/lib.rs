@@ -35,6 +35,7 @@ mod letter;
 pub mod limits;
 mod live;
 pub mod metrics;
+mod openapi;
 pub mod problem;
 mod query;
 mod refusal;
@@ -44,5 +45,6 @@ mod serve;
 mod wait;
 
 pub use app::App;
+pub use openapi::document;
 pub use router::{Route, router, routes};
 pub use serve::serve;
