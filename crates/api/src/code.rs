@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 50] = [
+pub const CODES: [Code; 51] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),

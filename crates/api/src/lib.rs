@@ -35,6 +35,7 @@ mod letter;
 pub mod limits;
 mod live;
 pub mod metrics;
+mod openapi;
 pub mod problem;
 mod query;
 mod refusal;
@@ -45,5 +46,6 @@ mod wait;
 
 pub use app::App;
 pub use guard::{BadHostName, Hosts};
+pub use openapi::document;
 pub use router::{Route, router, routes};
 pub use serve::{Entrance, serve};

@@ -218,7 +218,7 @@ async fn the_page_that_a_problem_points_to_explains_its_code() {
         let (page, anchor) = problem["type"].as_str().unwrap().split_once('#').unwrap();
         let page = server.get(page).await;
         assert_eq!(page.status, 200);
-        assert!(page.body.contains(&format!("\n### {anchor}\n")));
+        assert!(page.body.contains(&format!("<h3 id=\"{anchor}\">")));
     })
     .await;
 }
