@@ -6,6 +6,7 @@ use crate::flight::Flights;
 use crate::limits;
 use crate::live::{Recent, Threads};
 use crate::metrics::Recorder;
+use baton_core::webhook::sign::Signer;
 use baton_engine::Engine;
 use baton_store::{Entropy, Store};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ struct Parts {
     entropy: Arc<dyn Entropy>,
     keyring: Keyring,
     buckets: Buckets,
+    signer: Signer,
     flights: Flights,
     recent: Recent,
     threads: Threads,
@@ -35,12 +37,13 @@ struct Parts {
 }
 
 impl App {
-    pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>) -> Self {
+    pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>, signer: Signer) -> Self {
         let recorder = crate::metrics::install();
         counters::begin(&engine.store().definitions());
         Self(Arc::new(Parts {
             keyring: Keyring::new(engine.store().clone()),
             buckets: Buckets::new(rate),
+            signer,
             flights: Flights::default(),
             recent: Recent::default(),
             threads: Threads::default(),
@@ -86,6 +89,10 @@ impl App {
 
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.0.keyring
+    }
+
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.0.signer
     }
 
     pub(crate) fn flights(&self) -> &Flights {

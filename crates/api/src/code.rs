@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 51] = [
+pub const CODES: [Code; 55] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -39,6 +39,7 @@ pub const CODES: [Code; 51] = [
     row(404, "job_not_found", "There is no such job"),
     row(404, "lane_not_found", "There is no such lane"),
     row(404, "schedule_not_found", "There is no such schedule"),
+    row(404, "webhook_not_found", "There is no such webhook"),
     row(404, "key_not_found", "There is no such key"),
     row(404, "decision_not_found", "There is no such decision"),
     row(405, "method_not_allowed", "The route does not accept this method"),
@@ -49,6 +50,8 @@ pub const CODES: [Code; 51] = [
     row(409, "already_requeued", "The job was requeued before"),
     retry(row(409, "idempotency_in_flight", "A request with this idempotency key is still under way")),
     row(409, "decision_closed", "The decision is no longer open"),
+    row(409, "webhook_exists", "There is such a webhook already"),
+    row(409, "too_many_webhooks", "The org has as many webhooks as it can"),
     row(409, "key_exists", "There is such a key already"),
     row(409, "key_dead", "The key was revoked or has expired"),
     row(409, "own_key", "A key cannot revoke itself"),
@@ -58,6 +61,7 @@ pub const CODES: [Code; 51] = [
     row(413, "answer_too_large", "The answer is too large"),
     hint(row(415, "unsupported_media_type", "The body must be JSON"), "send Content-Type: application/json"),
     row(426, "upgrade_required", "This route speaks WebSocket"),
+    row(422, "invalid_webhook", "This cannot be a webhook"),
     row(422, "unknown_job_type", "There is no such job type"),
     row(422, "invalid_payload", "The payload does not fit its job type"),
     row(422, "invalid_time", "The time cannot be used"),

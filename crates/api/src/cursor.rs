@@ -14,6 +14,7 @@ pub const LETTERS: List = List("d1");
 pub const LANES: List = List("l1");
 pub const SCHEDULES: List = List("s1");
 pub const KEYS: List = List("k1");
+pub const WEBHOOKS: List = List("w1");
 pub const DECISIONS: List = List("q1");
 
 /// Longer than any name in a list.

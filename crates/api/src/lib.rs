@@ -43,6 +43,7 @@ mod router;
 mod schedule;
 mod serve;
 mod wait;
+mod webhook;
 
 pub use app::App;
 pub use guard::{BadHostName, Hosts};

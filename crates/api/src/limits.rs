@@ -31,6 +31,10 @@ pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 pub const SCHEDULE_ROUNDS: usize = 10;
 /// Looks at the store for one page of decisions: those that are not wanted stand in between.
 pub const DECISION_ROUNDS: usize = 5;
+/// The same for one page of webhooks.
+pub const WEBHOOK_ROUNDS: usize = 10;
+/// Webhooks of one org.
+pub const WEBHOOKS: usize = 100;
 /// How long a key is trusted without asking the store again: as long can a revoked one go on at
 /// another node.
 pub const KEY_TRUST: Duration = Duration::from_secs(1);

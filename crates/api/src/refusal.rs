@@ -10,6 +10,7 @@ use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
 use baton_core::job::state::{IllegalMove, State};
 use baton_core::job::wake::WakeError;
+use baton_core::webhook::change::WebhookError;
 use baton_wire::Members;
 
 pub trait Told: Refusal {
@@ -48,6 +49,12 @@ impl Told for WakeError {
             Self::AlreadyEnded { illegal, .. } => of_move(illegal),
             Self::NotFound(_) => Members::default(),
         }
+    }
+}
+
+impl Told for WebhookError {
+    fn members(&self) -> Members {
+        Members::default()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::openapi::{Operation, of};
 use crate::problem::Fault;
 use crate::{
     access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, openapi,
-    schedule,
+    schedule, webhook,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -51,6 +51,7 @@ fn entries() -> Vec<Entry> {
     const ENQUEUE: Ask = Ask::Right(Right::Enqueue);
     const OPERATE: Ask = Ask::Right(Right::Operate);
     const DECIDE: Ask = Ask::Right(Right::Decide);
+    const WEBHOOKS: Ask = Ask::Right(Right::Webhooks);
     const KEYS: Ask = Ask::Right(Right::Keys);
     let g = |path, ask, operation, handler| entry(Method::GET, path, ask, operation, handler);
     let p = |path, ask, operation, handler| entry(Method::POST, path, ask, operation, handler);
@@ -85,6 +86,16 @@ fn entries() -> Vec<Entry> {
         g("/api/v1/events", SEE, of::event::list, get(event::list)),
         g("/api/v1/events/stream", SEE, of::event::stream, get(live::sse::stream)),
         g("/api/ws", SEE, of::event::socket, get(live::socket::open)),
+        g("/api/v1/webhooks", WEBHOOKS, of::webhook::list, get(webhook::list)),
+        p("/api/v1/webhooks", WEBHOOKS, of::webhook::create, post(webhook::create)),
+        g("/api/v1/webhooks/{webhookId}", WEBHOOKS, of::webhook::get, get(webhook::get)),
+        u("/api/v1/webhooks/{webhookId}", WEBHOOKS, of::webhook::update, put(webhook::update)),
+        d("/api/v1/webhooks/{webhookId}", WEBHOOKS, of::webhook::delete, delete(webhook::delete)),
+        p("/api/v1/webhooks/{webhookId}/rotate", WEBHOOKS, of::webhook::rotate, post(webhook::rotate)),
+        p("/api/v1/webhooks/{webhookId}/enable", WEBHOOKS, of::webhook::enable, post(webhook::enable)),
+        p("/api/v1/webhooks/{webhookId}/disable", WEBHOOKS, of::webhook::disable, post(webhook::disable)),
+        p("/api/v1/webhooks/{webhookId}/test", WEBHOOKS, of::webhook::try_out, post(webhook::try_out)),
+        g("/api/v1/webhooks/{webhookId}/deliveries", WEBHOOKS, of::webhook::deliveries, get(webhook::deliveries)),
         g("/api/v1/me", Anybody, of::access::me, get(access::me)),
         g("/api/v1/keys", KEYS, of::access::list, get(access::list)),
         p("/api/v1/keys", KEYS, of::access::create, post(access::create)),

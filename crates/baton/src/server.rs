@@ -7,8 +7,11 @@ use crate::{address, aside, banner, first, local, log, signals, tls};
 use baton_api::{App, Entrance};
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
+use baton_core::webhook::sign::Signer;
 use baton_engine::registry::Registry;
+use baton_engine::webhook::{Deliver, Post};
 use baton_engine::{Chronicler, Engine, Options, OsEntropy, SystemClock, node};
+use baton_tools::{Outgoing, Policy};
 use baton_store::{Corrupt, OpenOptions, Store};
 use std::io;
 use std::net::SocketAddr;
@@ -67,7 +70,10 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
     // Before anything counts.
     baton_api::metrics::install();
-    let registry = Registry::builtin();
+    let seal_key = seal_key(&settings.store)?;
+    let signer = Signer::new(seal_key.derive("webhooks"));
+    let mut registry = Registry::builtin();
+    registry.deliver(Deliver { signer: signer.clone(), carrier: Arc::new(Post(outgoing(settings)?)) });
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
     let aside = aside::Before::look(&settings.store);
@@ -75,7 +81,6 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let moved = aside.moved(&settings.store.data_dir);
     let up = async {
         let listener = bind(settings.listen.address).await?;
-        let seal_key = seal_key(&settings.store)?;
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
         let first = first::key(&store, &settings.store.data_dir).await?;
         Ok((listener, engine, first))
@@ -88,7 +93,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate);
+    let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate, signer);
     let _noted = local::note(address, &settings.store.data_dir);
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
@@ -143,6 +148,12 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Fault> {
         _ => Fault::new("listen_failed", format!("cannot listen on {address}: {error}"))
             .hint("choose another address with --listen 127.0.0.1:PORT"),
     })
+}
+
+/// The one client for everything that this server sends out.
+fn outgoing(settings: &Settings) -> Result<Outgoing, Fault> {
+    let policy = Policy { allow: settings.reach.clone(), ..Policy::public() };
+    Outgoing::new(policy).map_err(|error| failed(format!("nothing can be sent out: {error}")))
 }
 
 /// The configured key, or the one that the data directory keeps.

@@ -25,6 +25,17 @@ impl Key {
     }
 }
 
+impl Key {
+    /// Another key, for another purpose, from which this one cannot be told.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        // A key of any length is accepted.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|e| unreachable!("{e}"));
+        mac.update(b"derive\0");
+        mac.update(purpose.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(hidden)")

@@ -103,7 +103,7 @@ enum Fail {
 
 /// Answers with its message: to try things out with.
 pub struct Echo {
-    version: u32,
+    pub version: u32,
 }
 
 impl JobDefinition for Echo {

@@ -23,6 +23,8 @@ pub fn registry() -> Registry {
 
 pub const VERSION: u32 = 9;
 
+const ECHO: Echo = Echo { version: 3 };
+
 struct OpenEcho;
 
 impl JobDefinition for OpenEcho {
@@ -30,10 +32,10 @@ impl JobDefinition for OpenEcho {
     type Output = Value;
 
     fn job_type(&self) -> JobType {
-        JobType { lane: rule(), ..JobType::new(Echo.job_type().name, VERSION, "") }
+        JobType { lane: rule(), ..JobType::new(ECHO.job_type().name, VERSION, "") }
     }
 
     async fn run(&self, cx: JobCx, payload: Self::Payload) -> Result<Done<Value>, Failure> {
-        Echo.run(cx, payload).await
+        ECHO.run(cx, payload).await
     }
 }

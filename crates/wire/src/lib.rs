@@ -23,6 +23,7 @@ mod state;
 mod taken;
 mod time;
 mod token;
+mod webhook;
 
 pub use access::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
 pub use audit::{Audit, Violation};
@@ -40,6 +41,9 @@ pub use state::JobState;
 pub use taken::{BatchTaken, EnqueuedJob, LetterLeft, LettersRequeued, RequeuedLetter, Taken};
 pub use time::{BadTime, Time};
 pub use token::{BadToken, Token};
+pub use webhook::{
+    Delivery, DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList,
+};
 
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -8,9 +8,10 @@ use baton_core::access::Role;
 use baton_core::canon::Digest;
 use baton_core::cron::CatchUp;
 use baton_core::decision::{Breach, Choice, ChoiceName};
-use baton_core::id::{DecisionId, DocId, KeyId};
+use baton_core::id::{DecisionId, DocId, KeyId, WebhookId};
 use baton_core::lane::LaneKey;
 use baton_core::name::{Responsibility, ScheduleName, SessionId};
+use baton_core::webhook::Pattern;
 use baton_core::{JobId, OrgId, ProjectId, TypeName};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -58,6 +59,7 @@ ids! {
     DocId: "The id of a schedule.",
     DecisionId: "The id of a decision.",
     KeyId: "The id of a key; it is no secret.",
+    WebhookId: "The id of a webhook.",
 }
 
 macro_rules! names {
@@ -98,6 +100,19 @@ impl Shaped for LaneKey {
             "description": "The name of a lane, such as `project:shop`; at most 200 bytes of UTF-8.",
             "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
             "minLength": 1,
+            "maxLength": Self::MAX,
+        })
+    }
+}
+
+impl Shaped for Pattern {
+    const NAME: &'static str = "EventType";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A type of events, such as `job.completed`, or all that begin alike, such as `job.*`.",
+            "pattern": "^[a-z_]+(\\.[a-z_]+)*(\\.\\*)?$",
             "maxLength": Self::MAX,
         })
     }

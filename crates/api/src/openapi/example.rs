@@ -7,6 +7,7 @@ pub const SECOND_JOB_ID: &str = "job_0193a1b2c3d47001800000000000002b";
 pub const SCHEDULE_ID: &str = "doc_0193a1b2c3d47001800000000000002c";
 pub const DECISION_ID: &str = "dec_0193a1b2c3d47001800000000000002d";
 pub const KEY_ID: &str = "key_0193a1b2c3d47001800000000000002e";
+pub const WEBHOOK_ID: &str = "whk_0193a1b2c3d47001800000000000002f";
 pub const CURSOR: &str = "c1000000000000004d";
 const SECRET: &str = "bk_0193a1b2c3d47001800000000000002e_\
                       2f0c1b7e5a9d4c3f8e6b0a1d2c4f6e8091a3b5c7d9e0f1a2b3c4d5e6f7081920";
@@ -244,5 +245,48 @@ pub fn audit() -> Value {
     json!({
         "clean": true, "chains": 2, "events": 6, "seals": 1, "macsChecked": 1, "violationsTotal": 0,
         "violations": [],
+    })
+}
+
+pub fn new_webhook() -> Value {
+    json!({
+        "label": "on call", "url": "https://hooks.example.com/baton", "types": ["job.failed"], "projects": ["demo"],
+    })
+}
+
+pub fn webhook() -> Value {
+    with(
+        new_webhook(),
+        json!({
+            "id": WEBHOOK_ID,
+            "enabled": true,
+            "disabledAt": null,
+            "disabledWhy": null,
+            "failures": 0,
+            "failingSince": null,
+            "cursor": CURSOR,
+            "createdAt": "2026-01-31T09:00:00.000000Z",
+        }),
+    )
+}
+
+pub fn made_webhook(shown: bool) -> Value {
+    let secret = shown.then_some("whsec_LwwbflqdTD+OawodLE9ugJGjtcfZ4PGis8TV5vcIGSA=");
+    with(webhook(), json!({ "secret": secret }))
+}
+
+pub fn delivery() -> Value {
+    json!({
+        "id": JOB_ID,
+        "message": "msg_0193a1b2c3d47001800000000000002f_c1000000000000004d",
+        "event": "job.failed",
+        "state": "completed",
+        "attempts": 1,
+        "maxAttempts": 12,
+        "status": 204,
+        "error": null,
+        "createdAt": "2026-01-31T09:30:00.000000Z",
+        "dueAt": null,
+        "completedAt": "2026-01-31T09:30:00.104902Z",
     })
 }

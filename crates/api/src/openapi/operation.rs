@@ -21,13 +21,14 @@ pub enum Tag {
     Schedules,
     Decisions,
     Events,
+    Webhooks,
     Access,
     Installation,
     Documents,
 }
 
 impl Tag {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Jobs,
         Self::Orchestrator,
         Self::DeadLetters,
@@ -35,6 +36,7 @@ impl Tag {
         Self::Schedules,
         Self::Decisions,
         Self::Events,
+        Self::Webhooks,
         Self::Access,
         Self::Installation,
         Self::Documents,
@@ -49,6 +51,7 @@ impl Tag {
             Self::Schedules => "Schedules",
             Self::Decisions => "Decisions",
             Self::Events => "Events",
+            Self::Webhooks => "Webhooks",
             Self::Access => "Access",
             Self::Installation => "Installation",
             Self::Documents => "Documents",
@@ -64,6 +67,7 @@ impl Tag {
             Self::Schedules => "Jobs that come again and again.",
             Self::Decisions => "What people are asked, and their answers.",
             Self::Events => "What happened, in order, and while it happens.",
+            Self::Webhooks => "Endpoints that are told what happens, signed by the Standard Webhooks scheme.",
             Self::Access => "Keys and orgs: who may come in.",
             Self::Installation => "About the whole installation: its history, its health, its numbers.",
             Self::Documents => "These pages.",

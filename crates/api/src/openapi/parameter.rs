@@ -1,7 +1,7 @@
 //! Parameters: where they stand, and what they may be.
 
 use super::operation::Make;
-use baton_core::id::{DecisionId, KeyId};
+use baton_core::id::{DecisionId, KeyId, WebhookId};
 use baton_core::lane::LaneKey;
 use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
 use baton_core::name::ScheduleName;
@@ -71,6 +71,10 @@ pub fn query_as(name: &'static str, about: &'static str, schema: Make) -> Param 
 
 pub fn header(name: &'static str, about: &'static str, schema: Make) -> Param {
     Param { name, place: Place::Header, about, schema, example: None }
+}
+
+pub fn webhook_id() -> Param {
+    path::<WebhookId>("webhookId", "Which webhook.", super::example::WEBHOOK_ID)
 }
 
 pub fn job_id() -> Param {

@@ -7,6 +7,7 @@ mod described;
 use baton_api::App;
 use baton_api::door::{Rate, first};
 use baton_core::rules::Rules;
+use baton_core::webhook::sign::Signer;
 use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
 use baton_sim::schema::Schema;
 use baton_store::{Backend, OpenOptions, Store};
@@ -23,6 +24,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Nothing that a test asks takes longer; a hang is a failure with a name.
+/// What webhooks are signed with.
+pub const SIGNER: [u8; 32] = [9; 32];
+
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +118,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let token = first::draw(&*entropy, engine.store().clock_now());
         assert!(first::found(engine.store(), &token).await.unwrap());
-        let app = App::new(engine.clone(), entropy, rate);
+        let app = App::new(engine.clone(), entropy, rate, Signer::new(SIGNER));
         let (tell, told) = oneshot::channel();
         let serving = tokio::spawn(baton_api::serve(listener, app, async {
             let _ = told.await;

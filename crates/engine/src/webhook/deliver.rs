@@ -111,7 +111,7 @@ impl Deliver {
     fn parcel(&self, cx: &JobCx, order: &Order, webhook: &Webhook) -> Result<Parcel, Failure> {
         if webhook.signer != self.signer.fingerprint() {
             let why = "this node does not hold the secret that the webhook is signed with; \
-                       give all nodes the same webhook.key, or rotate the webhook's secret";
+                       give all nodes the same seal key, or rotate the webhook's secret";
             return Err(Failure::transient("signed_elsewhere", why));
         }
         let (at, org) = (cx.at, &cx.job.org);

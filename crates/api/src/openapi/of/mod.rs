@@ -10,3 +10,4 @@ pub mod lane;
 pub mod letter;
 pub mod orchestrator;
 pub mod schedule;
+pub mod webhook;
