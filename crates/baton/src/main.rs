@@ -31,6 +31,7 @@ mod server;
 mod signals;
 mod tls;
 mod version;
+mod webhooks;
 
 use args::{Cli, Command};
 use clap::Parser as _;
@@ -61,6 +62,7 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Schedules(args) => client::block_on(schedules::run(args)),
         Command::Decisions(args) => client::block_on(decisions::run(args)),
         Command::Keys(args) => client::block_on(keys::run(args)),
+        Command::Webhooks(args) => client::block_on(webhooks::run(args)),
         Command::Orgs(args) => client::block_on(keys::orgs(args)),
         Command::Contexts(args) => contexts::run(args),
         Command::Events(args) => client::block_on(events::run(args)),

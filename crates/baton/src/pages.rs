@@ -4,7 +4,10 @@
 
 use crate::client::Client;
 use crate::fault::Fault;
-use baton_wire::{Decision, DecisionList, JobList, Key, KeyList, Lane, LaneList, Schedule, ScheduleList, limit};
+use baton_wire::{
+    Decision, DecisionList, Delivery, DeliveryList, JobList, Key, KeyList, Lane, LaneList, Schedule, ScheduleList,
+    Webhook, WebhookList, limit,
+};
 use serde::de::DeserializeOwned;
 
 /// Pages that are read for one list. Where that is not enough, the list says where to go on.
@@ -51,6 +54,24 @@ impl Page for KeyList {
 
     fn parts(&mut self) -> (&mut Vec<Key>, &mut Option<String>) {
         (&mut self.keys, &mut self.next_cursor)
+    }
+}
+
+impl Page for WebhookList {
+    type Item = Webhook;
+    const MOST: usize = limit::NAMES;
+
+    fn parts(&mut self) -> (&mut Vec<Webhook>, &mut Option<String>) {
+        (&mut self.webhooks, &mut self.next_cursor)
+    }
+}
+
+impl Page for DeliveryList {
+    type Item = Delivery;
+    const MOST: usize = limit::JOBS;
+
+    fn parts(&mut self) -> (&mut Vec<Delivery>, &mut Option<String>) {
+        (&mut self.deliveries, &mut self.next_cursor)
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod described;
 
+pub mod endpoint;
+
 use baton_api::App;
 use baton_api::door::{Rate, first};
 use baton_core::rules::Rules;

@@ -7,6 +7,7 @@ mod jobs;
 mod lanes;
 mod schedules;
 mod settings;
+mod webhooks;
 
 pub use access::{
     AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand,
@@ -21,6 +22,10 @@ pub use jobs::{
 pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
 pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
 pub use settings::{ListenArgs, LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
+pub use webhooks::{
+    AddWebhookArgs, DeliveriesArgs, EnableWebhookArgs, RotateWebhookArgs, WebhookArgs, WebhookListArgs, WebhooksArgs,
+    WebhooksCommand,
+};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -61,6 +66,8 @@ pub enum Command {
     Schedules(SchedulesArgs),
     /// See what people are asked, and answer
     Decisions(DecisionsArgs),
+    /// Tell endpoints elsewhere what happens
+    Webhooks(WebhooksArgs),
     /// Make, list, rotate and revoke the keys to come in with
     Keys(KeysArgs),
     /// Make and list orgs
@@ -84,6 +91,7 @@ impl Command {
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,
             Self::Decisions(args) => args.command.client().json,
+            Self::Webhooks(args) => args.command.client().json,
             Self::Keys(args) => args.command.client().json,
             Self::Orgs(args) => args.command.client().json,
             Self::Contexts(args) => matches!(&args.command, ContextsCommand::List(args) if args.json),

@@ -18,7 +18,7 @@ pub struct StoreArgs {
     /// A postgres:// URL; without one the embedded database in the data directory is used
     #[arg(long, env = "BATON_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database: Option<String>,
-    /// A TOML file with: listen, tls_cert, tls_key, insecure_plaintext, host_names, data_dir, database, log, log_filter, slots, rate_limit, seal_key_file, [queue]
+    /// A TOML file with: listen, tls_cert, tls_key, insecure_plaintext, host_names, data_dir, database, log, log_filter, slots, rate_limit, allow_hosts, seal_key_file, [queue]
     #[arg(long, env = "BATON_CONFIG", value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
 }
@@ -62,6 +62,9 @@ pub struct SettingsArgs {
     /// Requests that one key may send in a second; 0 is as many as it can [default: 1000]
     #[arg(long, env = "BATON_RATE_LIMIT", value_name = "N")]
     pub rate_limit: Option<String>,
+    /// A host that may be called although its address is not public, such as localhost:8080. May be repeated
+    #[arg(long, env = "BATON_ALLOW_HOST", value_name = "HOST[:PORT]", value_delimiter = ',')]
+    pub allow_host: Vec<String>,
     #[command(flatten)]
     pub queue: QueueArgs,
 }

@@ -11,6 +11,7 @@ use baton_api::door::Rate;
 use baton_core::rules::Rules;
 use baton_core::seal::Key;
 use baton_store::{Backend, OpenError};
+use baton_tools::Allow;
 use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ struct File {
     log_filter: Option<String>,
     slots: Option<u32>,
     rate_limit: Option<u32>,
+    #[serde(default)]
+    allow_hosts: Vec<String>,
     seal_key_file: Option<PathBuf>,
     #[serde(default)]
     queue: queue::Section,
@@ -59,6 +62,8 @@ pub struct Settings {
     pub rules: Rules,
     /// How fast one key may ask; as fast as it can if there is none.
     pub rate: Option<Rate>,
+    /// Who may be called wherever they are.
+    pub reach: Allow,
 }
 
 /// A database URL. It may hold a password, so it is never printed as it is.
@@ -133,7 +138,16 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
         slots: queue::slots(args.slots.as_ref(), file.slots, &file.queue)?,
         rules: queue::rules(&args.queue, &file.queue)?,
         rate: rate(args.rate_limit.clone(), file.rate_limit)?,
+        reach: reach(&args.allow_host, &file.allow_hosts)?,
         store: store_of(&args.store, file)?,
+    })
+}
+
+fn reach(args: &[String], file: &[String]) -> Result<Allow, Fault> {
+    let given = args.iter().map(|host| host.trim()).filter(|host| !host.is_empty()).collect::<Vec<_>>();
+    let hosts = if given.is_empty() { file.iter().map(String::as_str).collect() } else { given };
+    Allow::parse(hosts).map_err(|error| {
+        invalid(error.to_string()).hint("it is set by --allow-host, by BATON_ALLOW_HOST, or in allow_hosts in the file")
     })
 }
 

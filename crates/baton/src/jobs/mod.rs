@@ -8,6 +8,8 @@ mod list;
 mod show;
 mod watch;
 
+pub use watch::ended;
+
 use crate::args::{JobsArgs, JobsCommand};
 use crate::fault::Fault;
 use baton_core::{JobId, ProjectId};

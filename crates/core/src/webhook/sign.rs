@@ -57,6 +57,12 @@ impl Signer {
 }
 
 impl Secret {
+    /// From the text that receivers are given.
+    pub fn read(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix("whsec_")?).ok()?;
+        Some(Self(bytes.try_into().ok()?))
+    }
+
     /// As receivers are given it.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", STANDARD.encode(self.0))
