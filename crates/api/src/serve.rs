@@ -141,6 +141,7 @@ where
         .keep_alive(keep_alive)
         .header_read_timeout(limits::HEAD_WAIT)
         .max_headers(limits::HEADERS)
+        .max_header_size(limits::HEAD_BYTES)
         .max_buf_size(limits::HEAD_BYTES);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {

@@ -202,6 +202,6 @@ fn a_server_that_is_not_there_is_unavailable() {
     let problem: Value = serde_json::from_str(&gone.err).unwrap();
     assert_eq!(problem["code"], "server_unreachable");
     assert!(problem["hint"].is_string() && problem.get("status").is_none(), "{problem}");
-    run(&["audit", "--server", "https://127.0.0.1:1"]).failed(2, "usage");
+    run(&["audit", "--server", "ftp://127.0.0.1:1"]).failed(2, "usage");
     run(&["audit", "--server", "nonsense"]).failed(2, "usage");
 }
