@@ -33,7 +33,7 @@ fn command(server: &Server) -> Result<Command> {
     command.arg("--config-file").arg(cargo::root().join("xtask/schemathesis.toml"));
     command.args(["run", "--no-color", &format!("http://{}/openapi.json", server.address)]);
     // By the environment, so that it is in no list of processes; what it writes stays with the rest.
-    command.env("BATON_KEY", &server.key).env("BATON_OTHER_KEY", &server.other_key_id);
+    command.env("BATON_KEY", &server.key).envs(server.ids.iter().map(|(name, id)| (name, id)));
     command.current_dir(&server.directory).stdin(Stdio::null());
     Ok(command)
 }

@@ -25,8 +25,8 @@ pub struct Server {
     pub address: String,
     /// The first admin key.
     pub key: String,
-    /// Another one, which may be rotated without locking out whoever asks.
-    pub other_key_id: String,
+    /// Of what there is to ask about, by the names that the configuration has for them.
+    pub ids: Vec<(&'static str, String)>,
 }
 
 impl Server {
@@ -52,8 +52,8 @@ impl Server {
             std::thread::sleep(POLL);
         };
         let key = fs::read_to_string(data(&directory).join("admin.key")).context("the server has left no admin key")?;
-        let other_key_id = make_key(&directory, &address)?;
-        Ok(Self { child, directory, address, key: key.trim().to_owned(), other_key_id })
+        let ids = furnish(&directory, &address, deadline)?;
+        Ok(Self { child, directory, address, key: key.trim().to_owned(), ids })
     }
 
     /// It must have lived until now, and must end well.
@@ -79,19 +79,47 @@ fn baton(directory: &Path) -> Result<Command> {
     Ok(command)
 }
 
-fn make_key(directory: &Path, address: &str) -> Result<String> {
+/// Something of everything, as variables of the environment with the ids to ask for.
+fn furnish(directory: &Path, address: &str, deadline: Deadline) -> Result<Vec<(&'static str, String)>> {
+    let mut ids = Vec::new();
+    for (name, project, payload) in [
+        ("BATON_COMPLETED", "demo", r#"{"message":"hello"}"#),
+        ("BATON_FAILED", "demo", r#"{"fail":"deterministic"}"#),
+        ("BATON_ASKING", "demo", r#"{"ask":true}"#),
+        ("BATON_PARKED", "far", r#"{"wait":true}"#),
+    ] {
+        let enqueue = ["jobs", "enqueue", "echo", "--json", "--project", project, "--payload", payload];
+        ids.push((name, id(&tell(directory, address, &enqueue)?, "job_")?));
+    }
+    let create = ["keys", "create", "to be rotated", "--role", "admin", "--json"];
+    ids.push(("BATON_OTHER_KEY", id(&tell(directory, address, &create)?, "key_")?));
+    loop {
+        let decisions = tell(directory, address, &["decisions", "list", "--json"])?;
+        if let Ok(decision) = id(&decisions, "dec_") {
+            ids.push(("BATON_DECISION", decision));
+            return Ok(ids);
+        }
+        deadline.check().context("no decision was opened")?;
+        std::thread::sleep(POLL);
+    }
+}
+
+/// The first id of a kind in some JSON.
+fn id(said: &str, prefix: &str) -> Result<String> {
+    let start = said.find(&format!("\"{prefix}")).with_context(|| format!("no {prefix} in {said}"))? + 1;
+    Ok(said[start..].chars().take_while(|c| *c != '"').collect())
+}
+
+/// What the command line says to this.
+fn tell(directory: &Path, address: &str, args: &[&str]) -> Result<String> {
     let mut command = baton(directory)?;
-    command.args(["keys", "create", "to be rotated", "--role", "admin", "--json", "--server"]);
-    command.arg(format!("http://{address}"));
+    command.args(args).args(["--server", &format!("http://{address}")]);
     command.env("BATON_KEY", fs::read_to_string(data(directory).join("admin.key"))?.trim());
     let said = command.output().context("could not run baton")?;
-    let text = String::from_utf8_lossy(&said.stdout);
-    let start = text.find("\"key_").map(|at| at + 1);
-    let id = start.and_then(|start| text[start..].split('"').next());
-    match id {
-        Some(id) if said.status.success() => Ok(id.to_owned()),
-        _ => bail!("no key could be made: {}", String::from_utf8_lossy(&said.stderr).trim()),
+    if !said.status.success() {
+        bail!("baton {} was refused: {}", args.join(" "), String::from_utf8_lossy(&said.stderr).trim());
     }
+    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
 /// What the server says when it is up.
