@@ -103,11 +103,11 @@ pub fn requeue() -> Operation {
 pub fn state() -> Param {
     let about = "Only those in one of these states; repeated, or separated by commas. Words of both kinds of routes are \
                  understood.";
-    parameter::query_as(
-        "state",
-        about,
-        |_| json_schema!({ "type": "array", "items": { "type": "string", "enum": words() } }),
-    )
+    parameter::query_as("state", about, |_| {
+        // One without a word is as if it were not there.
+        let words: Vec<_> = words().into_iter().chain([""]).collect();
+        json_schema!({ "type": "array", "items": { "type": "string", "enum": words } })
+    })
 }
 
 pub fn list() -> Operation {
