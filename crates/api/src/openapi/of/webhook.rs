@@ -3,9 +3,7 @@
 use super::super::example;
 use super::super::operation::{Content, Operation, Tag};
 use super::super::parameter;
-use baton_wire::{
-    DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList,
-};
+use baton_wire::{DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList};
 use serde_json::json;
 
 pub fn list() -> Operation {
