@@ -10,7 +10,8 @@ Everything a developer runs.
 usage: cargo xtask <command>
 
 commands:
-  test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests
+  test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests,
+                                    ask a server all that its OpenAPI document allows
                                     --fast skips the format and lint checks
   soak [--kills N] [--seeds N] [--backlog N]
                                     the long tests: 100 kills, 20000 seeds and a backlog of

@@ -9,7 +9,7 @@ use crate::cargo::cargo;
 use crate::guard::Guard;
 use crate::run::run as run_program;
 use crate::stage::{Failed, Stage, Stages};
-use crate::{postgres, tools};
+use crate::{postgres, schemathesis, tools};
 
 const FMT: Stage = Stage { name: "fmt", budget_s: 60 };
 const CLIPPY: Stage = Stage { name: "clippy", budget_s: 480 };
@@ -23,6 +23,8 @@ pub fn run(options: &TestOptions) -> Result<ExitCode> {
     plan.extend(install.then_some(tools::INSTALL_NEXTEST));
     plan.extend((!options.fast).then_some([FMT, CLIPPY]).into_iter().flatten());
     plan.extend([BUILD, TESTS]);
+    plan.extend((!schemathesis::is_installed()).then_some(schemathesis::INSTALL));
+    plan.push(schemathesis::RUN);
     let mut stages = Stages::new(plan, Guard::start()?);
     let outcome = run_stages(&mut stages, options, install);
     Ok(stages.end("test", outcome))
@@ -53,5 +55,9 @@ fn run_stages(stages: &mut Stages, options: &TestOptions, install: bool) -> Resu
         let mut nextest = cargo(["nextest", "run", "--workspace", "--locked"]);
         nextest.args(&options.nextest_args);
         run_program(database.pass_to(&mut nextest), deadline, guard)
-    })
+    })?;
+    if !schemathesis::is_installed() {
+        stages.run(schemathesis::INSTALL, schemathesis::install)?;
+    }
+    stages.run(schemathesis::RUN, schemathesis::run)
 }

@@ -46,7 +46,8 @@ pub fn key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
         (Some(_), Some(_)) => return Err(Fault::field("Idempotency-Key", "given more than once")),
     };
     let key = value.to_str().unwrap_or_default();
-    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_CHARS {
+    let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_CHARS || !printable {
         let why = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS} printable ASCII characters");
         return Err(Fault::field("Idempotency-Key", why));
     }
@@ -162,7 +163,7 @@ mod tests {
         assert!(read(&[]).unwrap().is_none());
         assert_eq!(read(&[b"a b-c"]).unwrap().as_deref(), Some("a b-c"));
         assert!(read(&[&[b'k'; 255]]).unwrap().is_some());
-        for bad in [&[&b""[..]][..], &[&[b'k'; 256]], &[b"\xc3\xbc"], &[b"a", b"a"]] {
+        for bad in [&[&b""[..]][..], &[&[b'k'; 256]], &[b"\xc3\xbc"], &[b"a\tb"], &[b"a", b"a"]] {
             assert_eq!(read(bad).unwrap_err().code(), "invalid_request", "{bad:?}");
         }
     }

@@ -1,6 +1,7 @@
 //! Keys and orgs.
 
 use crate::absent::or_default;
+use crate::number::or_zero;
 use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::access::key::GRACE_MAX;
@@ -115,7 +116,7 @@ impl NewKey {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object that says how to rotate")]
 pub struct RotateKey {
     /// How long the old secret is accepted beside the new one; not at all, unless given.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_zero")]
     #[schemars(with = "Option<u64>", range(max = GRACE_MAX.0 / 1_000))]
     pub grace_ms: u64,
 }

@@ -13,6 +13,7 @@ mod event;
 pub mod header;
 mod job;
 mod lane;
+mod number;
 mod orchestrator;
 mod priority;
 mod problem;

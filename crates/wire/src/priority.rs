@@ -1,5 +1,6 @@
 //! How urgent a job is: two words that people use, and the number behind them.
 
+use crate::number::whole;
 use baton_core::job;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -144,6 +145,11 @@ impl<'de> Deserialize<'de> for PriorityNumber {
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<PriorityNumber, E> {
                 PriorityNumber::new(number).map_err(E::custom)
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<PriorityNumber, E> {
+                let whole = whole(number).and_then(|number| i64::try_from(number).ok());
+                PriorityNumber::new(whole.unwrap_or(-1)).map_err(E::custom)
             }
         }
 

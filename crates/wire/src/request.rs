@@ -2,6 +2,7 @@
 
 use crate::Object;
 use crate::absent::or_default;
+use crate::number::optional;
 use crate::priority::PriorityNumber;
 use crate::shape::Shape;
 use crate::time::Time;
@@ -10,6 +11,7 @@ use baton_core::name::SessionId;
 use baton_core::{JobId, ProjectId, TypeName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// A request to enqueue a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,9 +60,25 @@ pub struct Cancel {
     pub reason: Option<String>,
 }
 
+/// Names stand alone; a filter that finds everything is asked for in so many words.
+fn named_or_found() -> Value {
+    let named = json!({
+        "required": ["jobIds"],
+        "properties": {
+            "jobIds": { "type": "array" },
+            "projectId": { "type": "null" }, "type": { "type": "null" }, "limit": { "type": "null" },
+            "all": { "enum": [false, null] },
+        },
+    });
+    let found = |field: &str, value: Value| json!({ "required": [field], "properties": { "jobIds": { "type": "null" }, field: value } });
+    let text = || json!({ "type": "string" });
+    json!([named, found("projectId", text()), found("type", text()), found("all", json!({ "const": true }))])
+}
+
 /// Which dead letters to make anew: those that are named, or those that a filter finds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object that says which dead letters")]
+#[schemars(extend("anyOf" = named_or_found()))]
 pub struct RequeueLetters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Shape<JobId>>>", length(min = 1, max = BATCH_JOBS))]
@@ -72,7 +90,7 @@ pub struct RequeueLetters {
     #[schemars(with = "Option<Shape<TypeName>>")]
     pub kind: Option<TypeName>,
     /// At most so many, the newest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional")]
     #[schemars(range(min = 1, max = BATCH_JOBS))]
     pub limit: Option<usize>,
     /// Said where nothing else is: those of every project and type are meant.

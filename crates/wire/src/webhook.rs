@@ -2,6 +2,7 @@
 
 use crate::absent::or_default;
 use crate::job::Job;
+use crate::number::or_zero;
 use crate::shape::Shape;
 use crate::state::JobState;
 use crate::time::Time;
@@ -112,7 +113,7 @@ impl NewWebhook {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object that says how to rotate")]
 pub struct RotateWebhook {
     /// How long it also signs with the old secret; not at all, unless given.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_zero")]
     #[schemars(with = "Option<u64>", range(max = GRACE_MAX.0 / 1_000))]
     pub grace_ms: u64,
 }

@@ -1,14 +1,13 @@
 //! PostgreSQL's server programs: found, or installed from Debian's packages.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::guard::Guard;
-use crate::run::{Deadline, run};
+use crate::packages;
+use crate::run::Deadline;
 
 const NEEDED: [&str; 2] = ["initdb", "postgres"];
 const DEBIAN: &str = "/usr/lib/postgresql";
@@ -18,7 +17,7 @@ pub fn find_or_install(deadline: Deadline, guard: &mut Guard) -> Result<PathBuf>
     if let Some(bin) = find() {
         return Ok(bin);
     }
-    install(deadline, guard).context(
+    packages::install("postgresql", deadline, guard).context(
         "the PostgreSQL server is missing and could not be installed; \
          on Debian, run `apt-get install postgresql` as root",
     )?;
@@ -57,28 +56,6 @@ fn version(name: &str) -> Option<Vec<u32>> {
 
 fn complete(bin: &Path) -> Option<PathBuf> {
     NEEDED.iter().all(|program| bin.join(program).is_file()).then(|| bin.to_owned())
-}
-
-fn install(deadline: Deadline, guard: &mut Guard) -> Result<()> {
-    if !Path::new("/usr/bin/apt-get").exists() {
-        bail!("there is no apt-get");
-    }
-    println!("installing PostgreSQL");
-    apt_get(&["update"], deadline, guard)?;
-    let install = ["install", "-y", "--no-install-recommends", "postgresql"];
-    apt_get(&install, deadline, guard)
-}
-
-fn apt_get(args: &[&str], deadline: Deadline, guard: &mut Guard) -> Result<()> {
-    let is_root = fs::metadata("/proc/self")?.uid() == 0;
-    let words: &[&str] = match is_root {
-        true => &["env"],
-        // Never asks for a password: nobody may be there to give it.
-        false => &["sudo", "-n", "env"],
-    };
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(args).stdin(Stdio::null());
-    run(&mut command, deadline, guard)
 }
 
 #[cfg(test)]

@@ -108,9 +108,9 @@ fn body(operation: &Value) -> String {
     if body.is_null() {
         return String::new();
     }
-    let left_out = if body["required"] == true { "" } else { "; it may be left empty" };
     let content = &body["content"]["application/json"];
-    let mut html = format!("<p>Body: {}{left_out}.</p>\n", shape::kind(&content["schema"]));
+    let said = body["description"].as_str().map(markdown::inline).unwrap_or_default();
+    let mut html = format!("<p>Body: {}. {said}</p>\n", shape::kind(&content["schema"]));
     html.push_str(&examples(content));
     html
 }

@@ -19,7 +19,7 @@ pub fn kind(schema: &Value) -> String {
     }
     if let Some(words) = schema["enum"].as_array() {
         let word = |word: &Value| format!("<code>{}</code>", Esc(word.as_str().unwrap_or("null")));
-        return words.iter().map(word).collect::<Vec<_>>().join(", ");
+        return words.iter().filter(|word| **word != "").map(word).collect::<Vec<_>>().join(", ");
     }
     let names = match &schema["type"] {
         Value::String(name) => vec![name.as_str()],

@@ -36,7 +36,7 @@ pub fn of(route: &Route, operation: &Operation) -> BTreeMap<u16, Vec<&'static Co
         all.extend(["invalid_json", "unsupported_media_type", "body_too_large", "request_timeout"]);
     }
     if operation.keyed {
-        all.push("idempotency_key_reused");
+        all.extend(["idempotency_key_reused", "idempotency_in_flight"]);
     }
     let mut by_status: BTreeMap<u16, Vec<&'static Code>> = BTreeMap::new();
     for code in CODES.iter().filter(|code| all.contains(&code.code)) {

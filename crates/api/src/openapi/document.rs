@@ -1,7 +1,7 @@
 //! The document: OpenAPI 3.1, made from the route table and nothing else.
 
 use super::header;
-use super::operation::{Answer, Body, Content, Example, Operation, Tag, problem};
+use super::operation::{Answer, Body, Content, Example, Link, Operation, Tag, problem};
 use super::parameter;
 use super::{VERSION, codes};
 use crate::code::{CODES, Code};
@@ -107,8 +107,11 @@ impl Maker {
 
     fn body(&mut self, body: &Body) -> Value {
         let schema = (body.schema)(&mut self.asked).to_value();
+        // Its type must be said even if it is empty, so it is never left out.
+        let about = if body.optional { "May be empty; the `Content-Type` is said all the same." } else { "" };
         json!({
-            "required": !body.optional,
+            "required": true,
+            "description": about,
             "content": { "application/json": { "schema": schema, "examples": examples(&body.examples) } },
         })
     }
@@ -122,6 +125,9 @@ impl Maker {
             headers.extend(header::replayed());
         }
         let mut shown = json!({ "description": answer.about, "headers": headers });
+        if answer.status < 300 && !operation.links.is_empty() {
+            shown["links"] = links(&operation.links);
+        }
         match &answer.content {
             Content::Nothing => {}
             Content::Json { schema, examples: given } => {
@@ -176,6 +182,14 @@ impl Maker {
             },
         })
     }
+}
+
+fn links(links: &[Link]) -> Value {
+    let one = |link: &Link| {
+        let parameters: Object = link.from.iter().map(|(name, at)| ((*name).to_owned(), json!(at))).collect();
+        link.to.iter().map(move |to| ((*to).to_owned(), json!({ "operationId": to, "parameters": parameters })))
+    };
+    links.iter().flat_map(one).collect::<Object>().into()
 }
 
 fn right(ask: Ask) -> Option<(baton_core::access::Right, bool)> {

@@ -250,7 +250,7 @@ pub fn audit() -> Value {
 
 pub fn new_webhook() -> Value {
     json!({
-        "label": "on call", "url": "https://hooks.example.com/baton", "types": ["job.failed"], "projects": ["demo"],
+        "label": "on call", "url": "https://hooks.example/baton", "types": ["job.failed"], "projects": ["demo"],
     })
 }
 

@@ -95,6 +95,12 @@ pub enum Content {
     Text { media: &'static str, about: &'static str, example: &'static str },
 }
 
+/// Where one can go on from a success: to these operations, with these of its values as parameters.
+pub struct Link {
+    pub to: &'static [&'static str],
+    pub from: &'static [(&'static str, &'static str)],
+}
+
 /// A success.
 pub struct Answer {
     pub status: u16,
@@ -114,6 +120,7 @@ pub struct Operation {
     pub answers: Vec<Answer>,
     /// What it refuses with, besides what follows from the rest.
     pub codes: Vec<&'static str>,
+    pub links: Vec<Link>,
 }
 
 impl Operation {
@@ -128,6 +135,7 @@ impl Operation {
             keyed: false,
             answers: Vec::new(),
             codes: Vec::new(),
+            links: Vec::new(),
         }
     }
 
@@ -177,6 +185,12 @@ impl Operation {
     #[must_use]
     pub fn answer(mut self, status: u16, about: &'static str, content: Content) -> Self {
         self.answers.push(Answer { status, about, content });
+        self
+    }
+
+    #[must_use]
+    pub fn leads(mut self, to: &'static [&'static str], from: &'static [(&'static str, &'static str)]) -> Self {
+        self.links.push(Link { to, from });
         self
     }
 

@@ -93,8 +93,14 @@ pub fn schedule() -> [Param; 2] {
     [project_id(), path::<ScheduleName>("name", "Which schedule.", "morning")]
 }
 
+/// In a path dots alone mean a directory.
 pub fn lane() -> Param {
-    path::<LaneKey>("lane", "Which lane; percent-encoded.", "project:demo")
+    let schema: Make = |g| {
+        let mut schema = g.subschema_for::<Shape<LaneKey>>();
+        schema.insert("not".to_owned(), json!({ "enum": [".", ".."] }));
+        schema
+    };
+    Param { schema, ..path::<LaneKey>("lane", "Which lane; percent-encoded.", "project:demo") }
 }
 
 pub fn key_id() -> Param {

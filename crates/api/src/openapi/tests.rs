@@ -81,6 +81,27 @@ fn parameters_of_a_path_are_those_it_names() {
 }
 
 #[test]
+fn links_lead_to_operations_that_take_what_they_hand_over() {
+    let of = |id: &str| operations().into_iter().find(|(_, operation)| operation["operationId"] == id);
+    for (name, operation) in operations() {
+        for response in operation["responses"].as_object().unwrap().values() {
+            for (to, link) in response["links"].as_object().into_iter().flatten() {
+                let (_, target) = of(to).unwrap_or_else(|| panic!("{name} leads to {to}, which is not there"));
+                let takes = target["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == "path");
+                let takes: BTreeSet<_> = takes.map(|param| param["name"].as_str().unwrap()).collect();
+                let given: BTreeSet<_> = link["parameters"].as_object().unwrap().keys().map(String::as_str).collect();
+                assert_eq!(takes, given, "{name} to {to}");
+                for at in link["parameters"].as_object().unwrap().values() {
+                    let at = at.as_str().unwrap().strip_prefix("$response.body#").unwrap();
+                    let example = &response["content"]["application/json"]["examples"]["answer"]["value"];
+                    assert!(example.pointer(at).is_some_and(Value::is_string), "{name} to {to}: {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn every_example_fits_its_schema() {
     for (name, operation) in operations() {
         for param in operation["parameters"].as_array().unwrap() {
@@ -140,9 +161,9 @@ fn every_code_is_listed_and_belongs_to_an_operation() {
             }
         }
     }
-    // These are answers to what no operation is about.
+    // These are answers to what no operation is about: another path or method, or no TLS.
     let unused: Vec<_> = codes.into_iter().filter(|code| !used.contains(code)).collect();
-    assert_eq!(unused, ["not_found", "method_not_allowed"]);
+    assert_eq!(unused, ["https_needed", "not_found", "method_not_allowed"]);
 }
 
 #[test]

@@ -57,9 +57,9 @@ fn matched(path: &str) -> Option<&'static str> {
     let given: Vec<_> = path.split('/').collect();
     let fits = |route: &&str| {
         let segments: Vec<_> = route.split('/').collect();
-        let one =
-            |(segment, given): (&&str, &&str)| segment == given || (segment.starts_with('{') && !given.is_empty());
-        segments.len() == given.len() && segments.iter().zip(&given).all(one)
+        // What stands between two others may be empty, as far as the router is concerned.
+        let any = |at: usize| segments[at].starts_with('{') && (at + 1 < given.len() || !given[at].is_empty());
+        segments.len() == given.len() && (0..given.len()).all(|at| segments[at] == given[at] || any(at))
     };
     let paths = routes().into_iter().map(|route| route.path);
     paths.filter(fits).min_by_key(|route| route.matches('{').count())

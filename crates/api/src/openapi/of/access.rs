@@ -17,6 +17,7 @@ pub fn list() -> Operation {
     Operation::new("listKeys", Tag::Access, "List the org's keys, newest first")
         .takes([parameter::limit_names(), parameter::cursor()])
         .answers::<KeyList>(200, "A page of them.", page)
+        .leads(&["getKey"], &[("keyId", "$response.body#/keys/0/id")])
 }
 
 pub fn create() -> Operation {
@@ -25,6 +26,7 @@ pub fn create() -> Operation {
         .body::<NewKey>("an operator of one project", example::new_key())
         .answers::<MadeKey>(201, "The key, with its secret.", example::made_key())
         .answers::<MadeKey>(200, "Said before under the same `Idempotency-Key`.", example::made_key_again())
+        .leads(&["getKey", "rotateKey", "revokeKey"], &[("keyId", "$response.body#/id")])
         .refuses(&["invalid_key", "key_exists"])
 }
 

@@ -24,6 +24,7 @@ pub fn list() -> Operation {
             parameter::cursor(),
         ])
         .answers::<DecisionList>(200, "A page of them.", page)
+        .leads(&["getDecision", "resolveDecision"], &[("decisionId", "$response.body#/decisions/0/id")])
 }
 
 pub fn get() -> Operation {

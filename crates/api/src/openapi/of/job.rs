@@ -35,6 +35,9 @@ pub const REQUEUE: [&str; 10] = [
     "batch_size",
 ];
 
+/// What can be asked of a job.
+const ACTS: [&str; 6] = ["getJob", "cancelJob", "wakeJob", "requeueJob", "getOrchestratorJob", "cancelOrchestratorJob"];
+
 pub fn enqueue() -> Operation {
     Operation::new("enqueueJob", Tag::Jobs, "Take a job into the queue")
         .about(
@@ -44,6 +47,7 @@ pub fn enqueue() -> Operation {
         .body::<NewJob>("a job", example::new_job())
         .answers::<EnqueuedJob>(201, "A new job.", example::enqueued())
         .answers::<EnqueuedJob>(200, "No new job: the one that stands for the request.", example::same_message())
+        .leads(&ACTS, &[("jobId", "$response.body#/id")])
         .refuses(&INTAKE)
 }
 
@@ -99,16 +103,17 @@ pub fn requeue() -> Operation {
 pub fn state() -> Param {
     let about = "Only those in one of these states; repeated, or separated by commas. Words of both kinds of routes are \
                  understood.";
-    parameter::query_as(
-        "state",
-        about,
-        |_| json_schema!({ "type": "array", "items": { "type": "string", "enum": words() } }),
-    )
+    parameter::query_as("state", about, |_| {
+        // One without a word is as if it were not there.
+        let words: Vec<_> = words().into_iter().chain([""]).collect();
+        json_schema!({ "type": "array", "items": { "type": "string", "enum": words } })
+    })
 }
 
 pub fn list() -> Operation {
     Operation::new("listJobs", Tag::Jobs, "List a project's jobs, newest first")
         .takes([parameter::project_id(), state(), parameter::limit_jobs(), parameter::cursor()])
         .answers::<JobList>(200, "A page of them.", example::jobs(example::job()))
+        .leads(&ACTS, &[("jobId", "$response.body#/jobs/0/id")])
         .refuses(&["out_of_scope"])
 }

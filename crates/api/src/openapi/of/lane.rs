@@ -11,6 +11,7 @@ pub fn list() -> Operation {
         .about("Those in which jobs stand, or have until a short time ago, and those that are paused.")
         .takes([parameter::limit_names(), parameter::cursor()])
         .answers::<LaneList>(200, "A page of them.", json!({ "lanes": [example::lane(false)], "nextCursor": null }))
+        .leads(&["getLane", "pauseLane", "resumeLane"], &[("lane", "$response.body#/lanes/0/lane")])
 }
 
 pub fn get() -> Operation {

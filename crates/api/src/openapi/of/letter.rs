@@ -13,6 +13,7 @@ pub fn list() -> Operation {
     Operation::new("listDeadLetters", Tag::DeadLetters, "List dead letters, newest first")
         .takes([parameter::only_project(), kind, parameter::limit_jobs(), parameter::cursor()])
         .answers::<JobList>(200, "A page of them.", example::jobs(example::failed()))
+        .leads(&["requeueJob"], &[("jobId", "$response.body#/jobs/0/id")])
 }
 
 pub fn requeue() -> Operation {

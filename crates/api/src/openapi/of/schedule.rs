@@ -6,11 +6,18 @@ use super::super::parameter;
 use baton_wire::{NewSchedule, Schedule, ScheduleList};
 use serde_json::json;
 
+/// What can be asked of a schedule.
+const ACTS: [&str; 4] = ["getSchedule", "pauseSchedule", "resumeSchedule", "deleteSchedule"];
+
 pub fn list() -> Operation {
     let page = json!({ "schedules": [example::schedule(false)], "nextCursor": null });
     Operation::new("listSchedules", Tag::Schedules, "List schedules by project and name")
         .takes([parameter::only_project(), parameter::limit_names(), parameter::cursor()])
         .answers::<ScheduleList>(200, "A page of them.", page)
+        .leads(
+            &ACTS,
+            &[("projectId", "$response.body#/schedules/0/projectId"), ("name", "$response.body#/schedules/0/name")],
+        )
 }
 
 pub fn get() -> Operation {
@@ -28,6 +35,7 @@ pub fn put() -> Operation {
         .unkeyed()
         .answers::<Schedule>(201, "A new schedule.", example::schedule(false))
         .answers::<Schedule>(200, "The schedule was there, and is so now.", example::schedule(false))
+        .leads(&ACTS, &[("projectId", "$response.body#/projectId"), ("name", "$response.body#/name")])
         .refuses(&["out_of_scope", "invalid_schedule", "unknown_job_type", "invalid_payload", "payload_too_large"])
 }
 
