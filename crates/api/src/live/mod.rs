@@ -47,6 +47,8 @@ pub struct Listening {
     pub per_key: usize,
     /// How often they are told that nothing happened, and their keys are looked at.
     pub beat: Duration,
+    /// Beats that a socket may leave unanswered.
+    pub silent: u32,
     /// How long they may take to accept what they are sent.
     pub slow: Duration,
     /// What is kept in memory for all of them.
@@ -59,6 +61,7 @@ impl Default for Listening {
             places: limits::LISTENERS,
             per_key: limits::LISTENERS_PER_KEY,
             beat: limits::LISTENER_BEAT,
+            silent: limits::LISTENER_SILENT,
             slow: limits::LISTENER_SLOW,
             recent_bytes: limits::RECENT_BYTES,
         }

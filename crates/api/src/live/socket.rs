@@ -4,7 +4,7 @@ use super::envelope::{envelope, standing};
 use super::{Closing, Feed, Place, let_in};
 use crate::app::App;
 use crate::door::Caller;
-use crate::limits::{LISTENER_FAREWELL, LISTENER_MESSAGE, LISTENER_SILENT};
+use crate::limits::{LISTENER_FAREWELL, LISTENER_MESSAGE};
 use crate::problem::Fault;
 use crate::query::Params;
 use axum::extract::State;
@@ -89,7 +89,7 @@ impl Line {
                 () = app.stopped() => return Err(Closing::Restart.into()),
                 _ = beat.tick() => {
                     self.feed.check().await?;
-                    if silent > LISTENER_SILENT {
+                    if silent > app.live().listening.silent {
                         return Err(End::Gone);
                     }
                     silent += 1;

@@ -1,6 +1,6 @@
 //! How listening ends: by us, with a code, so that one can come back; and who may begin.
 
-use crate::ears::{BOTH, By, Call, Ear, Heard, listed, make_key, positions};
+use crate::ears::{BOTH, By, Call, Ear, Heard, make_key, positions};
 use crate::on_both_databases;
 use crate::support::{Database, PATIENCE, Server, Setup};
 use baton_api::Listening;
@@ -123,7 +123,7 @@ mod slow {
     /// One listener a key, and little patience with it.
     fn impatient() -> Setup {
         let listening = Listening { per_key: 1, slow: Duration::from_millis(300), ..Listening::default() };
-        Setup { listening, ..Setup::default() }
+        Setup { listening, narrow: true, ..Setup::default() }
     }
 
     on_both_databases!(super::impatient => who_does_not_read_is_cut_off_and_comes_back_without_a_gap);
@@ -132,7 +132,7 @@ mod slow {
     async fn plenty(server: &Server, by: By) {
         match by {
             By::Socket => {
-                for _ in 0..100 {
+                for _ in 0..20 {
                     let payload = json!({ "message": "x".repeat(60_000) });
                     let job = server.enqueue(json!({ "type": "echo", "projectId": "p", "payload": payload })).await;
                     server.until(job.id, "job.completed").await;
@@ -142,7 +142,7 @@ mod slow {
                 const JOBS: usize = 480;
                 let jobs: Vec<_> =
                     (0..JOBS).map(|n| json!({ "type": "noop", "projectId": format!("s{}", n % 8) })).collect();
-                for _ in 0..3 {
+                for _ in 0..2 {
                     let mut ends = Ear::listen(By::Stream, server, "type=job.completed").await;
                     let reply = server.post("/api/v1/jobs/batch", &json!({ "jobs": jobs })).await;
                     assert_eq!(reply.status, 201, "{reply:?}");
@@ -219,14 +219,23 @@ mod places {
 mod beats {
     use super::*;
 
-    on_both_databases!(crate::filters::quick => who_listens_to_silence_is_told_so, a_socket_that_never_answers_is_let_go);
+    fn strict() -> Setup {
+        let listening = Listening { beat: Duration::from_millis(50), silent: 2, ..Listening::default() };
+        Setup { listening, ..Setup::default() }
+    }
+
+    on_both_databases!(super::strict => who_listens_to_silence_is_told_so, a_socket_that_never_answers_is_let_go);
 
     async fn who_listens_to_silence_is_told_so(server: &Server) {
         for by in BOTH {
             let mut ear = Ear::listen(by, server, "").await;
-            assert!(matches!(ear.next().await, Heard::Standing(_)));
-            for _ in 0..6 {
-                assert_eq!(ear.next().await, Heard::Beat, "{by:?}");
+            let mut beats = 0;
+            while beats < 8 {
+                match ear.next().await {
+                    Heard::Beat => beats += 1,
+                    Heard::Standing(_) | Heard::News(..) => {}
+                    over => panic!("{by:?} {over:?}"),
+                }
             }
         }
     }
@@ -236,6 +245,5 @@ mod beats {
         let mut bytes = Vec::new();
         let read = timeout(PATIENCE, socket.get_mut().read_to_end(&mut bytes)).await;
         assert!(read.is_ok(), "it was kept for ever");
-        assert!(!listed(server, None).await.is_empty());
     }
 }

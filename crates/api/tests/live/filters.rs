@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Whoever passes over everything is told so soon.
 pub fn quick() -> Setup {
-    let listening = Listening { beat: Duration::from_millis(50), ..Listening::default() };
+    let listening = Listening { beat: Duration::from_millis(50), silent: u32::MAX, ..Listening::default() };
     Setup { listening, ..Setup::default() }
 }
 

@@ -94,7 +94,8 @@ async fn a_key_that_is_revoked_at_one_node_is_cut_off_at_the_other() {
     let Some((one, two)) = two().await else { return };
     for by in BOTH {
         let made = make_key(&one, &one.admin, json!({ "label": "x", "role": "viewer" })).await;
-        let mut ear = Ear::open(by, &two, Call::new(made.secret.as_ref().unwrap(), "")).await.ok().unwrap();
+        let mut ear =
+            Ear::open(by, &two, Call::new(made.secret.as_ref().unwrap(), "type=key.revoked")).await.ok().unwrap();
         let path = format!("/api/v1/keys/{}/revoke", made.key.id);
         assert_eq!(one.post(&path, &json!({})).await.status, 200);
         let number = (by == By::Socket).then_some(4401);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -63,12 +63,14 @@ pub struct Setup {
     pub registry: Registry,
     pub rate: Option<Rate>,
     pub listening: Listening,
+    /// Little is on its way to whoever does not read.
+    pub narrow: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let listening = Listening::default();
-        Self { rules: Rules::default(), registry: Registry::builtin(), rate: None, listening }
+        Self { rules: Rules::default(), registry: Registry::builtin(), rate: None, listening, narrow: false }
     }
 }
 
@@ -113,7 +115,7 @@ impl Server {
     }
 
     async fn open(schema: Option<Schema>, joined: Option<(String, String)>, setup: Setup) -> Self {
-        let Setup { rules, registry, rate, listening } = setup;
+        let Setup { rules, registry, rate, listening, narrow } = setup;
         let dir = tempfile::tempdir().unwrap();
         let definitions = Arc::new(registry.definitions(rules));
         let entropy = Arc::new(OsEntropy::default());
@@ -128,7 +130,12 @@ impl Server {
         let mut options = Options::new(node::load_node(dir.path()).unwrap());
         options.seal_key = Some(key);
         let engine = Engine::start(store, registry, options).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        if narrow {
+            socket.set_send_buffer_size(16 * 1024).unwrap();
+        }
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1_024).unwrap();
         let address = listener.local_addr().unwrap();
         let token = first::draw(&*entropy, engine.store().clock_now());
         assert_eq!(first::found(engine.store(), &token).await.unwrap(), joined.is_none());
