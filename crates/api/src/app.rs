@@ -4,7 +4,7 @@ use crate::counters;
 use crate::door::{Buckets, Keyring, Rate};
 use crate::flight::Flights;
 use crate::limits;
-use crate::live::{Recent, Threads};
+use crate::live::{Listening, Live};
 use crate::metrics::Recorder;
 use baton_core::webhook::sign::Signer;
 use baton_engine::Engine;
@@ -24,9 +24,7 @@ struct Parts {
     buckets: Buckets,
     signer: Signer,
     flights: Flights,
-    recent: Recent,
-    threads: Threads,
-    listeners: Arc<Semaphore>,
+    live: Live,
     recorder: Recorder,
     /// Tells this process's request ids from another's.
     mark: u32,
@@ -38,6 +36,16 @@ struct Parts {
 
 impl App {
     pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>, signer: Signer) -> Self {
+        Self::with(engine, entropy, rate, signer, Listening::default())
+    }
+
+    pub fn with(
+        engine: Engine,
+        entropy: Arc<dyn Entropy>,
+        rate: Option<Rate>,
+        signer: Signer,
+        listening: Listening,
+    ) -> Self {
         let recorder = crate::metrics::install();
         counters::begin(&engine.store().definitions());
         Self(Arc::new(Parts {
@@ -45,9 +53,7 @@ impl App {
             buckets: Buckets::new(rate),
             signer,
             flights: Flights::default(),
-            recent: Recent::default(),
-            threads: Threads::default(),
-            listeners: Arc::new(Semaphore::new(limits::LISTENERS)),
+            live: Live::new(listening),
             engine,
             recorder,
             mark: (entropy.words().0 >> 32) as u32,
@@ -99,16 +105,8 @@ impl App {
         &self.0.flights
     }
 
-    pub(crate) fn recent(&self) -> &Recent {
-        &self.0.recent
-    }
-
-    pub(crate) fn threads(&self) -> &Threads {
-        &self.0.threads
-    }
-
-    pub(crate) fn listeners(&self) -> &Arc<Semaphore> {
-        &self.0.listeners
+    pub(crate) fn live(&self) -> &Live {
+        &self.0.live
     }
 
     pub(crate) fn buckets(&self) -> &Buckets {

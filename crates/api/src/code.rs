@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 55] = [
+pub const CODES: [Code; 57] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -79,6 +79,10 @@ pub const CODES: [Code; 55] = [
         "nothing was enqueued; try again after Retry-After, or cancel what is no longer needed",
     )),
     retry(row(429, "rate_limited", "The key asks too fast")),
+    retry(hint(
+        row(429, "too_many_listeners", "The key listens too often"),
+        "close a socket or a stream of this key, or filter by several names in one",
+    )),
     row(500, "internal", "Something is wrong with Baton itself"),
     retry(hint(
         row(503, "outcome_unknown", "It is not known whether this took place"),
@@ -87,6 +91,7 @@ pub const CODES: [Code; 55] = [
     retry(hint(row(503, "store_unavailable", "The database cannot be reached"), "nothing was done; try again")),
     retry(hint(row(503, "store_closed", "Baton is stopping"), "try again when it is back")),
     retry(hint(row(503, "overloaded", "Too much is waiting"), "nothing was done; try again later")),
+    retry(hint(row(503, "listeners_full", "Too many are listening"), "try again later, or read /api/v1/events")),
     retry(row(503, "not_ready", "Baton is not ready")),
     // Only an operator can change that, so trying again soon does not help.
     hint(row(503, "queue_disabled", "The queue is switched off"), "start Baton with ORCHESTRATOR_QUEUE_ENABLED=true"),

@@ -42,11 +42,13 @@ mod refusal;
 mod router;
 mod schedule;
 mod serve;
+mod unstalled;
 mod wait;
 mod webhook;
 
 pub use app::App;
 pub use guard::{BadHostName, Hosts};
+pub use live::Listening;
 pub use openapi::document;
 pub use router::{Route, router, routes};
 pub use serve::{Entrance, serve};

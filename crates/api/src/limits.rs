@@ -44,16 +44,39 @@ pub const KEYS_KNOWN: usize = 10_000;
 pub const FLIGHT_WAIT: Duration = Duration::from_secs(10);
 /// Requests that wait for one of them.
 pub const FLIGHT_WAITERS: usize = 1_000;
+/// How long a connection may accept nothing of what it is sent before it is closed.
+pub const WRITE_WAIT: Duration = Duration::from_secs(30);
 /// Listeners at once, over sockets and streams together.
 pub const LISTENERS: usize = 256;
+/// Listeners with one key, so that it cannot take all the places.
+pub const LISTENERS_PER_KEY: usize = 64;
 /// How long a listener may take to accept what it is sent.
 pub const LISTENER_SLOW: Duration = Duration::from_secs(10);
+/// How long a socket that is closed may take to hear why.
+pub const LISTENER_FAREWELL: Duration = Duration::from_secs(8);
 /// How often a listener is told that nothing happened, and its key is looked at again.
 pub const LISTENER_BEAT: Duration = Duration::from_secs(15);
-/// Messages on their way to one listener.
-pub const LISTENER_QUEUE: usize = 16;
+/// Beats that a socket may leave unanswered.
+pub const LISTENER_SILENT: u32 = 3;
+/// Pieces of a stream on their way to one listener.
+pub const LISTENER_QUEUE: usize = 4;
+/// A piece is sent when it has this many bytes; the last event in it may make it somewhat longer.
+pub const LISTENER_CHUNK: usize = 64 * 1024;
 /// Largest message of a listener; nothing it says matters.
 pub const LISTENER_MESSAGE: usize = 4 * 1024;
+/// Names of one kind that a listener may filter by.
+pub const LISTENER_NAMES: usize = 50;
+/// How long a stream's reader is asked to wait before it comes again.
+pub const RECONNECT_MS: u32 = 1_000;
+/// The last events that are kept for listeners, of all orgs that are listened to, roughly.
+pub const RECENT_BYTES: usize = 32 * 1024 * 1024;
+/// Events that are read at once for listeners.
+pub const RECENT_BATCH: usize = 500;
+/// A result up to this size is kept with the event that tells of it; larger ones are read by everybody
+/// who hears of them.
+pub const RECENT_RESULT: usize = 4 * 1024;
+/// Jobs of which it is remembered which chat session they belong to.
+pub const THREADS_KNOWN: usize = 20_000;
 /// How long the store may take to answer before the request is given up.
 pub const STORE_WAIT: Duration = Duration::from_secs(30);
 /// How long verifying the whole history may take.

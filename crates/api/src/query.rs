@@ -38,6 +38,11 @@ impl Params {
         given.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
     }
 
+    /// Whether it is given at all, be it without a value.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| given == name)
+    }
+
     pub fn one(&self, name: &str) -> Result<Option<&str>, Fault> {
         let mut given = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
         match (given.next(), given.next()) {

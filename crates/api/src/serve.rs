@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::guard::Hosts;
 use crate::limits;
 use crate::router::{plain, router};
+use crate::unstalled::Unstalled;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -87,8 +88,12 @@ pub async fn serve(entrance: impl Into<Entrance>, app: App, shutdown: impl Futur
     }
     drop(listener);
     app.stop();
-    let drained = timeout(limits::DRAIN, async { while connections.join_next().await.is_some() {} }).await;
-    if drained.is_err() {
+    let drain = async {
+        while connections.join_next().await.is_some() {}
+        // A socket is no connection of ours any more, but it is told to come again.
+        app.live().deserted().await;
+    };
+    if timeout(limits::DRAIN, drain).await.is_err() {
         tracing::warn!(connections = connections.len(), "closing connections that did not end in time");
         connections.shutdown().await;
     }
@@ -135,6 +140,7 @@ async fn exchange<S>(stream: S, service: Service, app: &App, keep_alive: bool)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let stream = Unstalled::new(stream, limits::WRITE_WAIT);
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -143,7 +149,7 @@ where
         .max_headers(limits::HEADERS)
         .max_header_size(limits::HEAD_BYTES)
         .max_buf_size(limits::HEAD_BYTES);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,

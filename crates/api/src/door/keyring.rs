@@ -44,10 +44,13 @@ impl Keyring {
 
     /// Whether somebody who came in a while ago still may.
     pub async fn still(&self, caller: &Caller) -> Result<(), Fault> {
-        let known = self.find(caller.key).await?;
-        match known.filter(|known| known.key.is_alive(self.store.clock_now())) {
+        let now = self.store.clock_now();
+        // What it came in with may have been replaced since; that opens nothing after its grace.
+        let same =
+            |key: &Key| key.rotated_at == caller.kept.rotated_at || key.replaced.is_some_and(|old| now < old.until);
+        match self.find(caller.key).await?.filter(|known| known.key.is_alive(now) && same(&known.key)) {
             Some(_) => Ok(()),
-            None => Err(Fault::new("unauthenticated", "the key was revoked or has expired")),
+            None => Err(Fault::new("unauthenticated", "the key was revoked or rotated, or has expired")),
         }
     }
 

@@ -1,42 +1,21 @@
 //! `GET /api/ws`: what happens, over a WebSocket, in envelopes addressed by project and thread.
 
-use super::envelope::envelope;
-use super::{Feed, Wanted, wanted};
+use super::envelope::{envelope, standing};
+use super::{Closing, Feed, Place, let_in};
 use crate::app::App;
 use crate::door::Caller;
-use crate::event;
-use crate::limits::{LISTENER_BEAT, LISTENER_MESSAGE, LISTENER_SLOW};
+use crate::limits::{LISTENER_FAREWELL, LISTENER_MESSAGE};
 use crate::problem::Fault;
 use crate::query::Params;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::response::Response;
-use tokio::sync::OwnedSemaphorePermit;
-
-/// Why a socket is closed, as its close code.
-#[derive(Clone, Copy)]
-enum Closing {
-    /// Baton stops: come again.
-    Restart,
-    /// It did not accept what it was sent; it can come again from its last position.
-    Slow,
-    /// The key was revoked or has expired.
-    Unauthenticated,
-    /// The database does not answer: come again later.
-    Trouble,
-}
-
-impl Closing {
-    const fn frame(self) -> (u16, &'static str) {
-        match self {
-            Self::Restart => (1012, "restart"),
-            Self::Slow => (4408, "slow_reader"),
-            Self::Unauthenticated => (4401, "unauthenticated"),
-            Self::Trouble => (1013, "store_unavailable"),
-        }
-    }
-}
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::HeaderValue;
+use axum::http::header::UPGRADE;
+use axum::response::{IntoResponse, Response};
+use baton_wire::Envelope;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 pub async fn open(
     State(app): State<App>,
@@ -44,64 +23,115 @@ pub async fn open(
     params: Params,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Fault> {
-    params.allow(&wanted::PARAMS)?;
-    let wanted = Wanted::read(&params, &caller)?;
-    let after = event::after(&app, params.one("after")?.or(Some(baton_wire::TAIL))).await?;
-    let upgrade = upgrade.map_err(|error| Fault::new("upgrade_required", error.to_string()))?;
-    let place = app.listeners().clone().try_acquire_owned();
-    let place = place.map_err(|_| Fault::new("overloaded", "too many are listening"))?;
-    let feed = Feed::new(app, caller, wanted, after);
-    Ok(upgrade.max_message_size(LISTENER_MESSAGE).on_upgrade(move |socket| talk(socket, feed, place)))
-}
-
-async fn talk(mut socket: WebSocket, mut feed: Feed, _place: OwnedSemaphorePermit) {
-    let Some(closing) = listen(&mut socket, &mut feed).await else { return };
-    let (code, reason) = closing.frame();
-    let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-    // Who reads nothing does not read this either.
-    let _ = tokio::time::timeout(LISTENER_SLOW, socket.send(frame)).await;
-}
-
-/// Until one side has enough; nothing if it was the other one.
-async fn listen(socket: &mut WebSocket, feed: &mut Feed) -> Option<Closing> {
-    let app = feed.app().clone();
-    let mut beat = tokio::time::interval(LISTENER_BEAT);
-    loop {
-        let heard = tokio::select! {
-            biased;
-            () = app.stopped() => return Some(Closing::Restart),
-            said = socket.recv() => match said {
-                // Pings are answered below us; nothing else that it says matters.
-                Some(Ok(_)) => continue,
-                Some(Err(_)) | None => return None,
-            },
-            _ = beat.tick() => {
-                if app.keyring().still(&feed.caller).await.is_err() {
-                    return Some(Closing::Unauthenticated);
-                }
-                if let Some(closing) = send(socket, Message::Ping(Vec::new().into())).await {
-                    return closing;
-                }
-                continue;
-            }
-            heard = feed.next() => heard,
-        };
-        let Ok(heard) = heard else { return Some(Closing::Trouble) };
-        for one in heard {
-            let Ok(envelope) = envelope(&app, &feed.caller, one).await else { return Some(Closing::Trouble) };
-            let text = serde_json::to_string(&envelope).unwrap_or_default();
-            if let Some(closing) = send(socket, Message::Text(text.into())).await {
-                return closing;
-            }
+    let (feed, place) = let_in(app, caller, &params, None).await?;
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade.max_message_size(LISTENER_MESSAGE).max_frame_size(LISTENER_MESSAGE),
+        Err(error) => {
+            let mut response = Fault::new("upgrade_required", error.body_text()).into_response();
+            response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+            return Ok(response);
         }
+    };
+    Ok(upgrade.on_upgrade(move |socket| talk(Line { socket, feed, place: Some(place) })))
+}
+
+/// One listener at its socket.
+struct Line {
+    socket: WebSocket,
+    feed: Feed,
+    place: Option<Place>,
+}
+
+/// How it ends: by us, with a reason, or because the other side is gone.
+enum End {
+    Closed(Closing),
+    Gone,
+}
+
+impl From<Closing> for End {
+    fn from(closing: Closing) -> Self {
+        Self::Closed(closing)
     }
 }
 
-/// Nothing if it was accepted; else how the socket ends.
-async fn send(socket: &mut WebSocket, message: Message) -> Option<Option<Closing>> {
-    match tokio::time::timeout(LISTENER_SLOW, socket.send(message)).await {
-        Ok(Ok(())) => None,
-        Ok(Err(_)) => Some(None),
-        Err(_) => Some(Some(Closing::Slow)),
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        Self::Closed(fault.into())
+    }
+}
+
+async fn talk(mut line: Line) {
+    let Err(End::Closed(closing)) = line.listen().await else { return };
+    if closing == Closing::Slow {
+        // Others need not wait until it reads again.
+        line.place = None;
+    }
+    let farewell = async {
+        line.socket.send(closing.frame()).await?;
+        while let Some(said) = line.socket.recv().await {
+            said?;
+        }
+        Ok::<_, axum::Error>(())
+    };
+    let _ = timeout(LISTENER_FAREWELL, farewell).await;
+}
+
+impl Line {
+    async fn listen(&mut self) -> Result<(), End> {
+        let app = self.feed.app().clone();
+        self.say(&standing(self.feed.place())).await?;
+        let mut beat = interval(app.live().listening.beat);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut silent = 0;
+        loop {
+            let heard = tokio::select! {
+                biased;
+                () = app.stopped() => return Err(Closing::Restart.into()),
+                _ = beat.tick() => {
+                    self.feed.check().await?;
+                    if silent > app.live().listening.silent {
+                        return Err(End::Gone);
+                    }
+                    silent += 1;
+                    if let Some(place) = self.feed.new_place() {
+                        self.say(&standing(place)).await?;
+                    }
+                    self.send(Message::Ping(Vec::new().into())).await?;
+                    continue;
+                }
+                // Pings are answered below us, and what it says does not matter, but that it lives does.
+                said = self.socket.recv() => match said {
+                    Some(Ok(_)) => {
+                        silent = 0;
+                        continue;
+                    }
+                    Some(Err(_)) | None => return Err(End::Gone),
+                },
+                heard = self.feed.next() => heard?,
+            };
+            for told in heard {
+                let envelope = envelope(&self.feed, &told).await?;
+                self.say(&envelope).await?;
+            }
+        }
+    }
+
+    async fn say(&mut self, envelope: &Envelope) -> Result<(), End> {
+        let text = serde_json::to_string(envelope).map_err(Fault::internal)?;
+        self.send(Message::Text(text.into())).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        let app = self.feed.app();
+        let slow: Duration = app.live().listening.slow;
+        tokio::select! {
+            biased;
+            sent = timeout(slow, self.socket.send(message)) => match sent {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(_)) => Err(End::Gone),
+                Err(_) => Err(Closing::Slow.into()),
+            },
+            () = app.stopped() => Err(Closing::Restart.into()),
+        }
     }
 }

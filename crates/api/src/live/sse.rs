@@ -1,24 +1,27 @@
 //! `GET /api/v1/events/stream`: the history as server-sent events.
 
-use super::{Feed, Wanted, wanted};
+use super::{Closing, Feed, Place, Told, let_in};
 use crate::app::App;
 use crate::door::Caller;
-use crate::event;
-use crate::limits::{LISTENER_BEAT, LISTENER_QUEUE, LISTENER_SLOW};
+use crate::limits::{LISTENER_CHUNK, LISTENER_QUEUE, RECONNECT_MS};
 use crate::problem::Fault;
 use crate::query::Params;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use axum::http::{HeaderValue, Response};
+use baton_store::Cursor;
 use baton_wire::Event;
 use futures_util::stream;
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use std::fmt::Write as _;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// What a browser sends when it comes back: the id of the last event it saw.
-const LAST_EVENT_ID: &str = "last-event-id";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Asks proxies not to wait for more.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub async fn stream(
     State(app): State<App>,
@@ -26,90 +29,101 @@ pub async fn stream(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Fault> {
-    params.allow(&wanted::PARAMS)?;
-    let wanted = Wanted::read(&params, &caller)?;
-    let back = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-    let after = event::after(&app, back.or(params.one("after")?)).await?;
-    let place = app.listeners().clone().try_acquire_owned();
-    let place = place.map_err(|_| Fault::new("overloaded", "too many are listening"))?;
+    // What cannot be read is a cursor that nobody was given.
+    let back = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
+    let (feed, place) = let_in(app, caller, &params, back).await?;
     let (say, said) = mpsc::channel(LISTENER_QUEUE);
-    let end = Arc::new(OnceLock::new());
-    let feed = Feed::new(app, caller, wanted, after);
-    tokio::spawn(tell(feed, Teller { say, end: end.clone(), _place: place }));
-    let body = stream::unfold((said, end, false), |(mut said, end, over)| async move {
-        if over {
-            return None;
+    let (end, ended) = oneshot::channel();
+    let teller = Teller { feed, say, _place: place };
+    tokio::spawn(async move {
+        let Err(why) = teller.tell().await else { return };
+        let _ = end.send(why);
+    });
+    let body = stream::unfold((said, Some(ended)), |(mut said, ended)| async move {
+        if let Some(chunk) = said.recv().await {
+            return Some((Ok::<Bytes, Infallible>(chunk), (said, ended)));
         }
-        match said.recv().await {
-            Some(chunk) => Some((Ok::<Bytes, Infallible>(chunk), (said, end, false))),
-            // Whatever was on its way is read first, then why it ended.
-            None => {
-                Some((Ok(Bytes::from_static(end.get().copied().unwrap_or(RECONNECT).as_bytes())), (said, end, true)))
-            }
-        }
+        // Whatever was on its way is read first, then why it ended.
+        let why = ended?.await.ok().flatten()?;
+        Some((Ok(why.event().into()), (said, None)))
     });
     let mut response = Response::new(Body::from_stream(body));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// Said last: come again, from where you are.
-const RECONNECT: &str = "event: reconnect\ndata: {\"reason\":\"stopping\"}\n\n";
-const SLOW: &str = "event: reconnect\ndata: {\"reason\":\"slow_reader\"}\n\n";
-const REVOKED: &str = "event: closed\ndata: {\"reason\":\"unauthenticated\"}\n\n";
-const TROUBLE: &str = "event: reconnect\ndata: {\"reason\":\"store_unavailable\"}\n\n";
-
+/// One listener at its stream.
 struct Teller {
+    feed: Feed,
     say: mpsc::Sender<Bytes>,
-    end: Arc<OnceLock<&'static str>>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
+
+/// Why it ends; nothing if the other side is gone.
+type End = Option<Closing>;
 
 impl Teller {
-    /// Whether it was accepted in time.
-    async fn tell(&self, text: String) -> bool {
-        match tokio::time::timeout(LISTENER_SLOW, self.say.send(text.into())).await {
-            Ok(sent) => sent.is_ok(),
-            Err(_) => {
-                let _ = self.end.set(SLOW);
-                false
+    async fn tell(mut self) -> Result<(), End> {
+        let app = self.feed.app().clone();
+        // It has a place to come back to before anything has happened.
+        self.send(format!("retry: {RECONNECT_MS}\n{}", standing(Some(self.feed.place())))).await?;
+        let mut beat = interval(app.live().listening.beat);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let heard = tokio::select! {
+                biased;
+                () = app.stopped() => return Err(Some(Closing::Restart)),
+                () = self.say.closed() => return Err(None),
+                _ = beat.tick() => {
+                    self.feed.check().await?;
+                    let standing = standing(self.feed.new_place());
+                    self.send(standing).await?;
+                    continue;
+                }
+                heard = self.feed.next() => heard?,
+            };
+            let mut text = String::new();
+            for told in heard {
+                write(&mut text, &told)?;
+                if text.len() >= LISTENER_CHUNK {
+                    self.send(std::mem::take(&mut text)).await?;
+                }
             }
+            if !text.is_empty() {
+                self.send(text).await?;
+            }
+        }
+    }
+
+    async fn send(&self, text: String) -> Result<(), End> {
+        let app = self.feed.app();
+        tokio::select! {
+            biased;
+            sent = timeout(app.live().listening.slow, self.say.send(text.into())) => match sent {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(_)) => Err(None),
+                Err(_) => Err(Some(Closing::Slow)),
+            },
+            () = app.stopped() => Err(Some(Closing::Restart)),
         }
     }
 }
 
-async fn tell(mut feed: Feed, teller: Teller) {
-    let app = feed.app().clone();
-    let mut beat = tokio::time::interval(LISTENER_BEAT);
-    loop {
-        let heard = tokio::select! {
-            biased;
-            () = app.stopped() => return,
-            () = teller.say.closed() => return,
-            _ = beat.tick() => {
-                if app.keyring().still(&feed.caller).await.is_err() {
-                    let _ = teller.end.set(REVOKED);
-                    return;
-                }
-                if !teller.tell(": nothing new\n\n".to_owned()).await {
-                    return;
-                }
-                continue;
-            }
-            heard = feed.next() => heard,
-        };
-        let Ok(heard) = heard else {
-            let _ = teller.end.set(TROUBLE);
-            return;
-        };
-        let mut text = String::new();
-        for one in heard {
-            let event = Event::new(one.row.cursor.to_string(), &one.row.event);
-            let data = serde_json::to_string(&event).unwrap_or_default();
-            text.push_str(&format!("id: {}\nevent: {}\ndata: {data}\n\n", event.cursor, event.kind));
-        }
-        if !text.is_empty() && !teller.tell(text).await {
-            return;
-        }
+/// A sign of life, and where one stands if that is news. Without data it is no event, but whoever
+/// comes back comes back to its id.
+fn standing(place: Option<Cursor>) -> String {
+    match place {
+        Some(place) => format!(": listening\nid: {place}\n\n"),
+        None => ": listening\n\n".to_owned(),
     }
+}
+
+fn write(text: &mut String, told: &Told) -> Result<(), Closing> {
+    let event = Event::new(told.cursor.to_string(), &told.event);
+    let data = serde_json::to_string(&event).map_err(Fault::internal)?;
+    // Writing to a string cannot fail.
+    let _ = write!(text, "id: {}\nevent: {}\ndata: {data}\n\n", event.cursor, event.kind);
+    Ok(())
 }

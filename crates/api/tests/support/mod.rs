@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
 mod described;
-
 pub mod endpoint;
 
-use baton_api::App;
 use baton_api::door::{Rate, first};
+use baton_api::{App, Listening};
 use baton_core::rules::Rules;
 use baton_core::webhook::sign::Signer;
 use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -64,11 +63,15 @@ pub struct Setup {
     pub rules: Rules,
     pub registry: Registry,
     pub rate: Option<Rate>,
+    pub listening: Listening,
+    /// Little is on its way to whoever does not read.
+    pub narrow: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { rules: Rules::default(), registry: Registry::builtin(), rate: None }
+        let listening = Listening::default();
+        Self { rules: Rules::default(), registry: Registry::builtin(), rate: None, listening, narrow: false }
     }
 }
 
@@ -98,34 +101,52 @@ impl Server {
         Self::start_with(database, Setup::default()).await
     }
 
-    pub async fn start_with(database: Database, Setup { rules, registry, rate }: Setup) -> Option<Self> {
+    pub async fn start_with(database: Database, setup: Setup) -> Option<Self> {
         let schema = match database {
             Database::Sqlite => None,
             Database::Postgres => Some(Schema::create().await.unwrap()?),
         };
+        Some(Self::open(schema, None, setup).await)
+    }
+
+    /// Another node on the same PostgreSQL.
+    pub async fn join(&self, setup: Setup) -> Self {
+        let schema = self.schema.as_ref().expect("only PostgreSQL has several nodes");
+        Self::open(None, Some((schema.url.clone(), self.admin.clone())), setup).await
+    }
+
+    async fn open(schema: Option<Schema>, joined: Option<(String, String)>, setup: Setup) -> Self {
+        let Setup { rules, registry, rate, listening, narrow } = setup;
         let dir = tempfile::tempdir().unwrap();
         let definitions = Arc::new(registry.definitions(rules));
         let entropy = Arc::new(OsEntropy::default());
         let mut options = OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), entropy.clone(), definitions);
         options.observer = Some(Arc::new(Chronicler::new(rules)));
-        if let Some(schema) = &schema {
-            options.backend = Backend::Postgres(schema.url.clone());
+        let url = schema.as_ref().map(|schema| &schema.url).or(joined.as_ref().map(|(url, _)| url));
+        if let Some(url) = url {
+            options.backend = Backend::Postgres(url.clone());
         }
         let store = Store::open(options).await.unwrap();
         let key = node::load_seal_key(dir.path()).unwrap();
         let mut options = Options::new(node::load_node(dir.path()).unwrap());
         options.seal_key = Some(key);
         let engine = Engine::start(store, registry, options).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        if narrow {
+            socket.set_send_buffer_size(16 * 1024).unwrap();
+        }
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1_024).unwrap();
         let address = listener.local_addr().unwrap();
         let token = first::draw(&*entropy, engine.store().clock_now());
-        assert!(first::found(engine.store(), &token).await.unwrap());
-        let app = App::new(engine.clone(), entropy, rate, Signer::new(SIGNER));
+        assert_eq!(first::found(engine.store(), &token).await.unwrap(), joined.is_none());
+        let admin = joined.map_or_else(|| token.reveal(), |(_, admin)| admin);
+        let app = App::with(engine.clone(), entropy, rate, Signer::new(SIGNER), listening);
         let (tell, told) = oneshot::channel();
         let serving = tokio::spawn(baton_api::serve(listener, app, async {
             let _ = told.await;
         }));
-        Some(Self { address, engine, admin: token.reveal(), tell, serving, schema, _dir: dir })
+        Self { address, engine, admin, tell, serving, schema, _dir: dir }
     }
 
     pub async fn stop(self) {
