@@ -7,6 +7,7 @@ mod aside;
 mod audit;
 mod banner;
 mod client;
+mod completions;
 mod config;
 mod contexts;
 mod decisions;
@@ -64,6 +65,7 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Contexts(args) => contexts::run(args),
         Command::Events(args) => client::block_on(events::run(args)),
         Command::Audit(args) => audit::run(args),
+        Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(args),
     }
 }

@@ -13,7 +13,7 @@ pub use access::{
     OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
-pub use history::{AuditArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
+pub use history::{AuditArgs, CompletionsArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
 pub use jobs::{
     BatchArgs, CancelArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs, RequeueArgs, WakeArgs,
     WatchArgs,
@@ -71,6 +71,8 @@ pub enum Command {
     Events(EventsArgs),
     /// Verify the whole history: every chain and every seal
     Audit(AuditArgs),
+    /// Print what a shell needs to complete commands and flags
+    Completions(CompletionsArgs),
     /// Say which version this is
     Version(VersionArgs),
 }
@@ -79,7 +81,7 @@ impl Command {
     /// Whether programs read what this prints.
     pub const fn json(&self) -> bool {
         match self {
-            Self::Up(_) | Self::Serve(_) => false,
+            Self::Up(_) | Self::Serve(_) | Self::Completions(_) => false,
             Self::Jobs(args) => args.command.client().json,
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,
