@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod contexts;
 mod decisions;
+mod doctor;
 mod events;
 mod fault;
 mod first;
@@ -30,6 +31,7 @@ mod print;
 mod schedules;
 mod server;
 mod signals;
+mod target;
 mod version;
 
 use args::{Cli, Command};
@@ -65,6 +67,7 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Contexts(args) => contexts::run(args),
         Command::Events(args) => client::block_on(events::run(args)),
         Command::Audit(args) => audit::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(args),
     }

@@ -35,7 +35,8 @@ fn none(dir: &Path) -> OpenError {
 fn look_only(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
-    // A log that a crash left behind is for the next server to take in.
+    // A log that a crash left behind is for the next server to take in. Where there is none, SQLite
+    // leaves an empty one, which means nothing and goes with the next clean stop.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(conn)
 }
