@@ -2,6 +2,7 @@
 
 use crate::counters;
 use crate::door::{Buckets, Keyring, Rate};
+use crate::flight::Flights;
 use crate::limits;
 use crate::live::{Recent, Threads};
 use crate::metrics::Recorder;
@@ -20,6 +21,7 @@ struct Parts {
     entropy: Arc<dyn Entropy>,
     keyring: Keyring,
     buckets: Buckets,
+    flights: Flights,
     recent: Recent,
     threads: Threads,
     listeners: Arc<Semaphore>,
@@ -39,6 +41,7 @@ impl App {
         Self(Arc::new(Parts {
             keyring: Keyring::new(engine.store().clone()),
             buckets: Buckets::new(rate),
+            flights: Flights::default(),
             recent: Recent::default(),
             threads: Threads::default(),
             listeners: Arc::new(Semaphore::new(limits::LISTENERS)),
@@ -83,6 +86,10 @@ impl App {
 
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.0.keyring
+    }
+
+    pub(crate) fn flights(&self) -> &Flights {
+        &self.0.flights
     }
 
     pub(crate) fn recent(&self) -> &Recent {

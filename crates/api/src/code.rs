@@ -24,10 +24,11 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 49] = [
+pub const CODES: [Code; 51] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
+    hint(row(400, "https_needed", "The server speaks HTTPS only"), "ask again at https://"),
     hint(row(401, "unauthenticated", "It is not known who asks"), "send Authorization: Bearer and your key"),
     row(403, "forbidden", "The key may not do this"),
     row(403, "out_of_scope", "The key does not reach this"),
@@ -46,6 +47,7 @@ pub const CODES: [Code; 49] = [
     row(409, "job_conflict", "The job has already ended"),
     row(409, "duplicate_message", "The message was enqueued before"),
     row(409, "already_requeued", "The job was requeued before"),
+    retry(row(409, "idempotency_in_flight", "A request with this idempotency key is still under way")),
     row(409, "decision_closed", "The decision is no longer open"),
     row(409, "key_exists", "There is such a key already"),
     row(409, "key_dead", "The key was revoked or has expired"),

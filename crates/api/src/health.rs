@@ -4,9 +4,11 @@ use crate::app::App;
 use crate::problem::Fault;
 use axum::Json;
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+/// How a node is.
+#[derive(Serialize, JsonSchema)]
 pub struct Status {
     status: &'static str,
     version: &'static str,

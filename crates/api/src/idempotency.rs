@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::door::Caller;
+use crate::flight::Turn;
 use crate::problem::Fault;
 use crate::refusal::Told;
 use crate::wait;
@@ -91,23 +92,35 @@ where
         let committed = wait::commit(app.store().commit(command, actor)).await.ok_or(StoreError::OutcomeUnknown)?;
         return Ok(response(render(&committed?, true), false));
     };
+    let key = once::Key { org: caller.org.clone(), scope: keyed.scope.to_owned(), key: keyed.key };
+    let flight = match app.flights().turn(&key, keyed.request).await? {
+        Turn::Go(flight) => flight,
+        Turn::Landed(answer) => return Ok(response(answer, true)),
+    };
     // The store may decide, and so render, more than once; the last one is what it commits. It is
     // sent from here, so that what was stored and what is sent cannot differ.
     let stored = Arc::new(Mutex::new(None));
     let last = stored.clone();
     let once = Once {
-        key: once::Key { org: caller.org.clone(), scope: keyed.scope.to_owned(), key: keyed.key },
+        key,
         request: keyed.request,
         render: Box::new(move |out| {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(render(out, true));
-            render(out, false)
+            let kept = render(out, false);
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((render(out, true), kept.clone()));
+            kept
         }),
     };
     let committed = wait::commit(app.store().commit_once(command, actor, once)).await;
     match committed.ok_or(StoreError::OutcomeUnknown)?? {
-        Answer::Replayed(answer) => Ok(response(answer, true)),
+        Answer::Replayed(answer) => {
+            flight.land(keyed.request, answer.clone());
+            Ok(response(answer, true))
+        }
         Answer::Fresh(_) => match stored.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(answer) => Ok(response(answer, false)),
+            Some((answer, kept)) => {
+                flight.land(keyed.request, kept);
+                Ok(response(answer, false))
+            }
             None => Err(Fault::internal("a command was committed under a key without rendering its answer")),
         },
     }

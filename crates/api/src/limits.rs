@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Connections at once; who comes then waits in the listener's backlog.
 pub const CONNECTIONS: usize = 512;
+/// How long a new connection may take to agree on keys, where TLS is spoken.
+pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
 /// A connection that sends no complete head for this long is closed, idle ones included.
 pub const HEAD_WAIT: Duration = Duration::from_secs(20);
 /// Head of a request, in bytes.
@@ -34,6 +36,10 @@ pub const DECISION_ROUNDS: usize = 5;
 pub const KEY_TRUST: Duration = Duration::from_secs(1);
 /// Keys that a node remembers.
 pub const KEYS_KNOWN: usize = 10_000;
+/// How long a request waits for another with its idempotency key.
+pub const FLIGHT_WAIT: Duration = Duration::from_secs(10);
+/// Requests that wait for one of them.
+pub const FLIGHT_WAITERS: usize = 1_000;
 /// Listeners at once, over sockets and streams together.
 pub const LISTENERS: usize = 256;
 /// How long a listener may take to accept what it is sent.

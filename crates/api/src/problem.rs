@@ -155,19 +155,25 @@ impl IntoResponse for Fault {
 mod tests {
     use super::*;
     use baton_core::JobId;
+    use baton_core::access::change::KeyError;
     use baton_core::command::Never;
     use baton_core::cron::BadWhen;
     use baton_core::cron::put::PutError;
+    use baton_core::decision::resolve::ResolveError;
+    use baton_core::id::DecisionId;
     use baton_core::job::State;
     use baton_core::job::batch::BatchError;
     use baton_core::job::cancel::CancelError;
-    use baton_core::job::confirm::ConfirmError;
     use baton_core::job::enqueue::EnqueueError;
     use baton_core::job::requeue::RequeueError;
     use baton_core::job::wake::WakeError;
 
     fn id() -> JobId {
         "job_018bcfe568007001800000000000002a".parse().unwrap()
+    }
+
+    fn decision() -> DecisionId {
+        "dec_018bcfe568007001800000000000002a".parse().unwrap()
     }
 
     fn no(refusal: impl Told) -> Fault {
@@ -204,10 +210,12 @@ mod tests {
             (no(WakeError::AlreadyEnded { job: id(), illegal: State::Failed.illegal(State::Executing) }), 409),
             (no(CancelError::NotFound(id())), 404),
             (no(CancelError::AlreadyEnded { job: id(), illegal: State::Failed.illegal(State::Cancelled) }), 409),
-            (no(ConfirmError::NotFound(id())), 404),
-            (no(ConfirmError::NotAsking { job: id(), state: State::Queued }), 409),
-            (no(ConfirmError::Answered(id())), 409),
-            (no(ConfirmError::TooLarge { bytes: 2, max: 1 }), 413),
+            (no(ResolveError::NotFound(decision())), 404),
+            (no(ResolveError::Over(decision())), 409),
+            (no(ResolveError::NotYours { id: decision(), whose: String::new() }), 403),
+            (no(ResolveError::NoOption { option: "x".parse().unwrap(), options: String::new() }), 422),
+            (no(ResolveError::TooLarge { bytes: 2, max: 1 }), 413),
+            (no(KeyError::OrgExists("o".parse().unwrap())), 409),
             (no(PutError::NotFound { project: "p".parse().unwrap(), name: "n".parse().unwrap() }), 404),
             (no(PutError::When(BadWhen::Never(String::new()))), 422),
             (no(PutError::UnknownType { name: name(), known: String::new() }), 422),

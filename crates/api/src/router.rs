@@ -2,17 +2,21 @@
 
 use crate::app::App;
 use crate::door::{self, Ask, Gate};
+use crate::guard::Hosts;
+use crate::openapi::{Operation, of};
 use crate::problem::Fault;
 use crate::{
-    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, schedule,
+    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, openapi,
+    schedule,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::Method;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use baton_core::access::Right;
 use baton_wire::{Job, OrchestratorJob};
+use std::sync::Arc;
 
 /// A route as others look at it: documents, and tests that try every one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +26,21 @@ pub struct Route {
     pub ask: Ask,
 }
 
+/// There is no route that does not say what it asks for and what it is.
 struct Entry {
     route: Route,
+    operation: fn() -> Operation,
     handler: MethodRouter<App>,
+}
+
+fn entry(
+    method: Method,
+    path: &'static str,
+    ask: Ask,
+    operation: fn() -> Operation,
+    handler: MethodRouter<App>,
+) -> Entry {
+    Entry { route: Route { method, path, ask }, operation, handler }
 }
 
 /// The table. What is not in it does not exist.
@@ -36,54 +52,58 @@ fn entries() -> Vec<Entry> {
     const OPERATE: Ask = Ask::Right(Right::Operate);
     const DECIDE: Ask = Ask::Right(Right::Decide);
     const KEYS: Ask = Ask::Right(Right::Keys);
-    let g = |path, ask, handler| Entry { route: Route { method: Method::GET, path, ask }, handler };
-    let p = |path, ask, handler| Entry { route: Route { method: Method::POST, path, ask }, handler };
-    let u = |path, ask, handler| Entry { route: Route { method: Method::PUT, path, ask }, handler };
-    let d = |path, ask, handler| Entry { route: Route { method: Method::DELETE, path, ask }, handler };
+    let g = |path, ask, operation, handler| entry(Method::GET, path, ask, operation, handler);
+    let p = |path, ask, operation, handler| entry(Method::POST, path, ask, operation, handler);
+    let u = |path, ask, operation, handler| entry(Method::PUT, path, ask, operation, handler);
+    let d = |path, ask, operation, handler| entry(Method::DELETE, path, ask, operation, handler);
     vec![
-        p("/api/v1/jobs", ENQUEUE, post(job::enqueue)),
-        p("/api/v1/jobs/batch", ENQUEUE, post(job::batch).layer(DefaultBodyLimit::max(limits::BATCH_BYTES))),
-        g("/api/v1/jobs/{jobId}", SEE, get(job::get::<Job>)),
-        p("/api/v1/jobs/{jobId}/cancel", OPERATE, post(job::cancel)),
-        p("/api/v1/jobs/{jobId}/wake", OPERATE, post(job::wake)),
-        p("/api/v1/jobs/{jobId}/requeue", OPERATE, post(job::requeue)),
-        g("/api/v1/projects/{projectId}/jobs", SEE, get(job::list::<Job>)),
-        g("/api/orchestrator/jobs/{jobId}", SEE, get(job::get::<OrchestratorJob>)),
-        p("/api/orchestrator/jobs/{jobId}/cancel", OPERATE, post(job::cancel_orchestrated)),
-        g("/api/projects/{projectId}/orchestrator/jobs", SEE, get(job::list::<OrchestratorJob>)),
-        g("/api/v1/dead-letters", SEE, get(letter::list)),
-        p("/api/v1/dead-letters/requeue", OPERATE, post(letter::requeue)),
-        g("/api/v1/lanes", SEE, get(lane::list)),
-        g("/api/v1/lanes/{lane}", SEE, get(lane::get)),
-        p("/api/v1/lanes/{lane}/pause", OPERATE, post(lane::pause)),
-        p("/api/v1/lanes/{lane}/resume", OPERATE, post(lane::resume)),
-        g("/api/v1/schedules", SEE, get(schedule::list)),
-        g("/api/v1/projects/{projectId}/schedules/{name}", SEE, get(schedule::get)),
-        u("/api/v1/projects/{projectId}/schedules/{name}", OPERATE, put(schedule::put)),
-        d("/api/v1/projects/{projectId}/schedules/{name}", OPERATE, delete(schedule::delete)),
-        p("/api/v1/projects/{projectId}/schedules/{name}/pause", OPERATE, post(schedule::pause)),
-        p("/api/v1/projects/{projectId}/schedules/{name}/resume", OPERATE, post(schedule::resume)),
-        g("/api/v1/decisions", SEE, get(decision::list)),
-        g("/api/v1/decisions/{decisionId}", SEE, get(decision::get)),
-        p("/api/v1/decisions/{decisionId}/resolve", DECIDE, post(decision::resolve)),
-        g("/api/v1/events", SEE, get(event::list)),
-        g("/api/v1/events/stream", SEE, get(live::sse::stream)),
-        g("/api/ws", SEE, get(live::socket::open)),
-        g("/api/v1/me", Anybody, get(access::me)),
-        g("/api/v1/keys", KEYS, get(access::list)),
-        p("/api/v1/keys", KEYS, post(access::create)),
-        g("/api/v1/keys/{keyId}", KEYS, get(access::get)),
-        p("/api/v1/keys/{keyId}/rotate", KEYS, post(access::rotate)),
-        p("/api/v1/keys/{keyId}/revoke", KEYS, post(access::revoke)),
-        g("/api/v1/orgs", Installation(Right::Orgs), get(access::orgs)),
-        p("/api/v1/orgs", Installation(Right::Orgs), post(access::found)),
-        g("/api/v1/audit", Installation(Right::Audit), get(audit::audit)),
-        g("/metrics", Installation(Right::See), get(metrics::scrape)),
-        g("/healthz", Nobody, get(health::alive)),
-        g("/readyz", Nobody, get(health::ready)),
-        g("/docs/errors", Nobody, get(docs::errors)),
-        g("/docs/errors.md", Nobody, get(docs::errors)),
-        g("/docs/api.md", Nobody, get(docs::api)),
+        p("/api/v1/jobs", ENQUEUE, of::job::enqueue, post(job::enqueue)),
+        p("/api/v1/jobs/batch", ENQUEUE, of::job::batch, post(job::batch).layer(DefaultBodyLimit::max(limits::BATCH_BYTES))),
+        g("/api/v1/jobs/{jobId}", SEE, of::job::get, get(job::get::<Job>)),
+        p("/api/v1/jobs/{jobId}/cancel", OPERATE, of::job::cancel, post(job::cancel)),
+        p("/api/v1/jobs/{jobId}/wake", OPERATE, of::job::wake, post(job::wake)),
+        p("/api/v1/jobs/{jobId}/requeue", OPERATE, of::job::requeue, post(job::requeue)),
+        g("/api/v1/projects/{projectId}/jobs", SEE, of::job::list, get(job::list::<Job>)),
+        g("/api/orchestrator/jobs/{jobId}", SEE, of::orchestrator::get, get(job::get::<OrchestratorJob>)),
+        p("/api/orchestrator/jobs/{jobId}/cancel", OPERATE, of::orchestrator::cancel, post(job::cancel_orchestrated)),
+        g("/api/projects/{projectId}/orchestrator/jobs", SEE, of::orchestrator::list, get(job::list::<OrchestratorJob>)),
+        g("/api/v1/dead-letters", SEE, of::letter::list, get(letter::list)),
+        p("/api/v1/dead-letters/requeue", OPERATE, of::letter::requeue, post(letter::requeue)),
+        g("/api/v1/lanes", SEE, of::lane::list, get(lane::list)),
+        g("/api/v1/lanes/{lane}", SEE, of::lane::get, get(lane::get)),
+        p("/api/v1/lanes/{lane}/pause", OPERATE, of::lane::pause, post(lane::pause)),
+        p("/api/v1/lanes/{lane}/resume", OPERATE, of::lane::resume, post(lane::resume)),
+        g("/api/v1/schedules", SEE, of::schedule::list, get(schedule::list)),
+        g("/api/v1/projects/{projectId}/schedules/{name}", SEE, of::schedule::get, get(schedule::get)),
+        u("/api/v1/projects/{projectId}/schedules/{name}", OPERATE, of::schedule::put, put(schedule::put)),
+        d("/api/v1/projects/{projectId}/schedules/{name}", OPERATE, of::schedule::delete, delete(schedule::delete)),
+        p("/api/v1/projects/{projectId}/schedules/{name}/pause", OPERATE, of::schedule::pause, post(schedule::pause)),
+        p("/api/v1/projects/{projectId}/schedules/{name}/resume", OPERATE, of::schedule::resume, post(schedule::resume)),
+        g("/api/v1/decisions", SEE, of::decision::list, get(decision::list)),
+        g("/api/v1/decisions/{decisionId}", SEE, of::decision::get, get(decision::get)),
+        p("/api/v1/decisions/{decisionId}/resolve", DECIDE, of::decision::resolve, post(decision::resolve)),
+        g("/api/v1/events", SEE, of::event::list, get(event::list)),
+        g("/api/v1/events/stream", SEE, of::event::stream, get(live::sse::stream)),
+        g("/api/ws", SEE, of::event::socket, get(live::socket::open)),
+        g("/api/v1/me", Anybody, of::access::me, get(access::me)),
+        g("/api/v1/keys", KEYS, of::access::list, get(access::list)),
+        p("/api/v1/keys", KEYS, of::access::create, post(access::create)),
+        g("/api/v1/keys/{keyId}", KEYS, of::access::get, get(access::get)),
+        p("/api/v1/keys/{keyId}/rotate", KEYS, of::access::rotate, post(access::rotate)),
+        p("/api/v1/keys/{keyId}/revoke", KEYS, of::access::revoke, post(access::revoke)),
+        g("/api/v1/orgs", Installation(Right::Orgs), of::access::orgs, get(access::orgs)),
+        p("/api/v1/orgs", Installation(Right::Orgs), of::access::found, post(access::found)),
+        g("/api/v1/audit", Installation(Right::Audit), of::installation::audit, get(audit::audit)),
+        g("/metrics", Installation(Right::See), of::installation::metrics, get(metrics::scrape)),
+        g("/healthz", Nobody, of::installation::alive, get(health::alive)),
+        g("/readyz", Nobody, of::installation::ready, get(health::ready)),
+        g("/openapi.json", Nobody, of::document::openapi, get(openapi::serve)),
+        g("/docs", Nobody, of::document::reference, get(docs::reference)),
+        g("/docs/errors", Nobody, of::document::errors, get(docs::errors)),
+        g("/docs/errors.md", Nobody, of::document::errors_text, get(docs::errors_text)),
+        g("/docs/api", Nobody, of::document::guide, get(docs::guide)),
+        g("/docs/api.md", Nobody, of::document::guide_text, get(docs::guide_text)),
+        g("/docs/style.css", Nobody, of::document::style, get(docs::style)),
     ]
 }
 
@@ -91,22 +111,34 @@ pub fn routes() -> Vec<Route> {
     entries().into_iter().map(|entry| entry.route).collect()
 }
 
-pub fn router(app: App) -> Router {
+/// The same with what each says about itself.
+pub(crate) fn described() -> Vec<(Route, Operation)> {
+    entries().into_iter().map(|entry| (entry.route, (entry.operation)())).collect()
+}
+
+pub fn router(app: App, hosts: Arc<Hosts>) -> Router {
     let mut routes = Router::new();
-    for Entry { route: Route { path, ask, .. }, handler } in entries() {
+    for Entry { route: Route { path, ask, .. }, handler, .. } in entries() {
         let gate = Gate { app: app.clone(), ask };
         routes = routes.route(path, handler.layer(from_fn_with_state(gate, door::pass)));
     }
-    dress(routes.with_state(app.clone()), app)
+    dress(routes.with_state(app.clone()), app, hosts)
+}
+
+/// What is said to those who speak plainly where TLS is spoken.
+pub(crate) fn plain(app: App) -> Router {
+    let fallback =
+        || async { Fault::new("https_needed", "this port speaks TLS; what was sent to it could be read on the way") };
+    Router::new().fallback(fallback).layer(from_fn_with_state(app, envelope::envelope))
 }
 
 /// What surrounds every route, the missing ones included.
-pub(crate) fn dress(routes: Router, app: App) -> Router {
+pub(crate) fn dress(routes: Router, app: App, hosts: Arc<Hosts>) -> Router {
     routes
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(limits::BODY_BYTES))
-        .layer(from_fn(guard::guard))
+        .layer(from_fn_with_state(hosts, guard::guard))
         .layer(from_fn_with_state(app, envelope::envelope))
 }
 

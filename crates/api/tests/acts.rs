@@ -1,4 +1,4 @@
-//! Acting on jobs over HTTP, on both databases: cancel, confirm, requeue, dead letters.
+//! Acting on jobs over HTTP, on both databases: cancel, answer, requeue, dead letters.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod support;
@@ -9,10 +9,14 @@ use baton_core::definition::JobType;
 use baton_core::job::cancel::{Rule, Strategy};
 use baton_core::time::Span;
 use baton_engine::{JobCx, Outcome};
-use baton_wire::{EnqueuedJob, Job, JobList, JobState, LettersRequeued, WaitingFor};
+use baton_wire::{
+    Decision, DecisionList, DecisionState, EnqueuedJob, Job, JobList, JobState, LettersRequeued, WaitingFor,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::{Server, Setup};
+
+const DECISIONS: &str = "/api/v1/decisions";
 
 on_both_databases!(crate::setup =>
     a_job_that_waits_is_cancelled_at_once,
@@ -150,26 +154,36 @@ async fn a_job_that_does_not_listen_is_ended_after_its_grace(server: &Server) {
 
 async fn a_job_asks_and_goes_on_with_the_answer(server: &Server) {
     let job = server.enqueue(echo("p", json!({ "ask": true, "message": "pay?" }))).await;
-    let confirm = format!("{JOBS}/{}/confirm", job.id);
     let asking = server.until(job.id, "job.asked").await;
     assert_eq!((asking.state, asking.waiting_for), (JobState::AwaitingUserConfirmation, Some(WaitingFor::Person)));
     assert!(asking.question.is_some());
     // Its lane is free meanwhile.
     let other = server.enqueue(echo("p", json!({}))).await;
     server.until(other.id, "job.completed").await;
-    for wrong in [json!({}), json!({ "confirmed": "yes" }), json!({ "confirmed": true, "by": "me" })] {
-        server.post(&confirm, &wrong).await.refused(400, "invalid_request");
+    let open: DecisionList = server.get(DECISIONS).await.ok();
+    assert_eq!(open.decisions.len(), 1);
+    let resolve = format!("{DECISIONS}/{}/resolve", open.decisions[0].id);
+    for wrong in [json!({}), json!({ "option": true }), json!({ "option": "confirm", "by": "me" })] {
+        server.post(&resolve, &wrong).await.refused(400, "invalid_request");
     }
-    let long = json!({ "confirmed": true, "note": "n".repeat(20_000) });
-    server.post(&confirm, &long).await.refused(413, "answer_too_large");
-    let answer = json!({ "confirmed": true, "note": "go on" });
-    let first = server.post_keyed(&confirm, &answer.to_string(), "k").await;
-    assert_eq!((first.status, first.parse::<Job>().question), (200, None), "{first:?}");
+    server.post(&resolve, &json!({ "option": "perhaps" })).await.refused(422, "unknown_option");
+    let long = json!({ "option": "confirm", "comment": "n".repeat(20_000) });
+    server.post(&resolve, &long).await.refused(413, "answer_too_large");
+    let answer = json!({ "option": "confirm", "comment": "go on", "data": { "by": "post" } });
+    let first = server.post_keyed(&resolve, &answer.to_string(), "k").await;
+    let decided: Decision = first.ok();
+    assert_eq!(decided.state, DecisionState::Resolved, "{first:?}");
     let ended = server.until(job.id, "job.completed").await;
-    assert_eq!(ended.result.unwrap()["answer"], answer);
+    let heard = ended.result.unwrap()["answer"].clone();
+    assert_eq!(
+        (&heard["option"], &heard["comment"], &heard["data"]),
+        (&answer["option"], &answer["comment"], &answer["data"])
+    );
     assert_eq!(ended.attempts, 1, "going on is not a new attempt");
-    assert_eq!(server.post_keyed(&confirm, &answer.to_string(), "k").await.body, first.body);
-    server.post(&confirm, &answer).await.refused(409, "invalid_transition");
+    assert_eq!(server.post_keyed(&resolve, &answer.to_string(), "k").await.body, first.body);
+    server.post(&resolve, &answer).await.refused(409, "decision_closed");
+    let open: DecisionList = server.get(&format!("{DECISIONS}?state=open")).await.ok();
+    assert!(open.decisions.is_empty(), "{open:?}");
 }
 
 async fn what_may_go_better_next_time_is_tried_again(server: &Server) {

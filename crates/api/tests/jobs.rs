@@ -327,8 +327,6 @@ async fn ids_that_name_no_job_are_not_found(server: &Server) {
         for verb in ["wake", "cancel", "requeue"] {
             server.post(&format!("{JOBS}/{id}/{verb}"), &json!({})).await.refused(404, "job_not_found");
         }
-        let yes = json!({ "confirmed": true });
-        server.post(&format!("{JOBS}/{id}/confirm"), &yes).await.refused(404, "job_not_found");
         let orchestrator = format!("/api/orchestrator/jobs/{id}/cancel");
         server.post(&orchestrator, &json!({})).await.refused(404, "job_not_found");
     }

@@ -84,9 +84,12 @@ impl Chaos {
         let (method, path) = *self.pick(&[
             &("POST", "/api/v1/jobs/batch"),
             &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/cancel"),
-            &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/confirm"),
+            &("POST", "/api/v1/decisions/dec_018bcfe568007001800000000000002a/resolve"),
             &("POST", "/api/v1/jobs/job_018bcfe568007001800000000000002a/requeue"),
             &("POST", "/api/v1/dead-letters/requeue"),
+            &("POST", "/api/v1/keys"),
+            &("POST", "/api/v1/keys/key_018bcfe568007001800000000000002a/rotate"),
+            &("POST", "/api/v1/orgs"),
             &("POST", "/api/v1/lanes/some%20lane/pause"),
             &("POST", "/api/v1/lanes/some%20lane/resume"),
             &("PUT", "/api/v1/projects/p/schedules/rarely"),
@@ -102,13 +105,19 @@ impl Chaos {
                 "type",
                 "limit",
                 "reason",
-                "confirmed",
+                "option",
                 "note",
                 "cron",
                 "timeZone",
                 "payload",
                 "catchUp",
                 "singleFlight",
+                "label",
+                "role",
+                "projects",
+                "expiresAt",
+                "graceMs",
+                "org",
             ]);
             body[field] = match self.below(4) {
                 0 => json!([self.job(), self.value(2)]),
@@ -173,6 +182,13 @@ impl Chaos {
             "/api/v1/lanes/%E2%82%AC%2F..",
             "/api/v1/lanes/%00",
             "/api/v1/schedules",
+            "/api/v1/decisions",
+            "/api/v1/decisions/dec_0",
+            "/api/v1/keys",
+            "/api/v1/keys/%00",
+            "/api/v1/orgs",
+            "/api/v1/me",
+            "/api/ws",
             "/api/v1/projects/p/schedules/%ff",
             "/healthz",
             "//",
@@ -222,11 +238,14 @@ impl Chaos {
     }
 
     /// A head that something is wrong with.
-    fn head(&mut self) -> Vec<u8> {
+    fn head(&mut self, bearer: &str) -> Vec<u8> {
         let method = self.pick(&["GET", "POST", "get", "BREW", "", "G\0T", "PRI", "CONNECT"]);
         let path = self.pick(&["/healthz", "/api/v1/jobs", "*", "", "http://[::1", "/\u{7f}", "/a b", "//\\", "?"]);
         let version = self.pick(&["HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "HTTP/0.9", "", "http/1.1", "HTTP/1.1\r"]);
         let mut head = format!("{method} {path} {version}\r\nConnection: close\r\n").into_bytes();
+        if self.0.chance(1, 2) {
+            head.extend_from_slice(format!("Authorization: {bearer}\r\n").as_bytes());
+        }
         for _ in 0..self.below(6) {
             let line = self.pick(&[
                 b"Host: localhost\r\n".as_slice(),
@@ -298,6 +317,7 @@ on_both_databases!(nothing_that_is_sent_breaks_or_hangs_the_server);
 
 async fn nothing_that_is_sent_breaks_or_hangs_the_server(server: &Server) {
     let mut chaos = Chaos(Rng::new(seed()));
+    let bearer = format!("Bearer {}", server.admin);
     for _ in 0..ROUNDS {
         for (what, body) in [
             ("a wrong job", chaos.job().to_string().into_bytes()),
@@ -312,9 +332,10 @@ async fn nothing_that_is_sent_breaks_or_hangs_the_server(server: &Server) {
         let ask = Ask { method, path, headers: &[JSON], body: body.as_bytes() };
         check("a wrong change", format!("{method} {path} {body}").as_bytes(), server.send(ask).await.status);
         let path = chaos.path();
-        let reply = server.raw(&Ask { path: &path, ..Ask::default() }.bytes()).await;
+        let known = [("Authorization", bearer.as_str())];
+        let reply = server.raw(&Ask { path: &path, headers: &known, ..Ask::default() }.bytes()).await;
         check("a path", path.as_bytes(), reply.map_or(400, |reply| reply.status));
-        let head = chaos.head();
+        let head = chaos.head(&bearer);
         check("a head", &head, shout(server, &head).await.unwrap_or(400));
     }
     for _ in 0..ROUNDS / 10 {

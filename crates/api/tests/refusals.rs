@@ -107,14 +107,17 @@ async fn a_body_is_read_up_to_its_limit_however_it_is_sent() {
         assert_eq!(server.send(ask(fits)).await.status, 201);
         // Announced: refused before it is sent.
         let head = format!(
-            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            server.admin,
             limit + 1
         );
         server.raw(head.as_bytes()).await.unwrap().refused(413, "body_too_large");
         // Not announced: refused when it gets there.
         let mut chunked = format!(
-            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\
-             Connection: close\r\n\r\n{:x}\r\n",
+            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n{:x}\r\n",
+            server.admin,
             limit + 1
         )
         .into_bytes();
@@ -165,7 +168,9 @@ async fn a_body_that_never_comes_is_given_up() {
     with_jumping_time(async |server| {
         let mut stream = server.connect().await;
         let head = format!(
-            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+            "POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+            server.admin
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         let detail = read(&mut stream).await.unwrap().refused(408, "request_timeout");
@@ -213,7 +218,7 @@ async fn the_page_that_a_problem_points_to_explains_its_code() {
         let (page, anchor) = problem["type"].as_str().unwrap().split_once('#').unwrap();
         let page = server.get(page).await;
         assert_eq!(page.status, 200);
-        assert!(page.body.contains(&format!("\n### {anchor}\n")));
+        assert!(page.body.contains(&format!("<h3 id=\"{anchor}\">")));
     })
     .await;
 }
@@ -223,7 +228,10 @@ async fn stopping_ends_waits_and_finishes_what_was_asked() {
     let server = Server::start(Database::Sqlite).await.unwrap();
     let mut idle = server.connect().await;
     let mut waiting = server.connect().await;
-    let ask = "GET /api/v1/events?after=tail&wait_ms=30000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let ask = format!(
+        "GET /api/v1/events?after=tail&wait_ms=30000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        server.admin
+    );
     waiting.write_all(ask.as_bytes()).await.unwrap();
     // Answered on another connection, so the wait has been accepted before.
     assert_eq!(server.get("/healthz").await.status, 200);

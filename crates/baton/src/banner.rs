@@ -1,6 +1,6 @@
 //! What `up` says once it is up.
 
-use crate::args::DEFAULT_LISTEN;
+use crate::args::DEFAULT_SERVER;
 use crate::config::StoreSettings;
 use crate::fault::Fault;
 use crate::paint::{bad, bold, dim, good};
@@ -9,7 +9,6 @@ use crate::version::VERSION;
 use baton_store::SQLITE_FILE;
 use baton_wire::Token;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
 
 /// What happens once.
@@ -20,15 +19,14 @@ pub struct News<'a> {
     pub first: Option<&'a Token>,
 }
 
-pub fn say(address: SocketAddr, store: &StoreSettings, news: &News<'_>) -> Result<(), Fault> {
+pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Fault> {
     let dir = std::path::absolute(&store.data_dir).unwrap_or_else(|_| store.data_dir.clone());
     let kept = match &store.database {
         None => format!("{} (embedded database)", dir.display()),
         Some(url) => format!("{url}; the node's own files in {}", dir.display()),
     };
     let baton = program();
-    let server =
-        if address.to_string() == DEFAULT_LISTEN { String::new() } else { format!(" --server http://{address}") };
+    let server = if url == DEFAULT_SERVER { String::new() } else { format!(" --server {url}") };
     let mut out = print::out();
     if let Some(moved) = news.moved {
         let moved = std::path::absolute(moved).unwrap_or_else(|_| moved.to_owned());
@@ -43,7 +41,7 @@ pub fn say(address: SocketAddr, store: &StoreSettings, news: &News<'_>) -> Resul
     }
     writeln!(out, "{} {VERSION} {}", bold("Baton"), good("is up"))?;
     writeln!(out)?;
-    writeln!(out, "  listens on  {}", bold(format_args!("http://{address}")))?;
+    writeln!(out, "  listens on  {}", bold(url))?;
     writeln!(out, "  data in     {kept}")?;
     writeln!(out)?;
     if let Some(first) = news.first {

@@ -7,6 +7,7 @@ use crate::args::ClientArgs;
 use crate::fault::Fault;
 use crate::patience::{RESTART, Tries};
 use crate::target::{self, Shown, Target};
+use crate::tls;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
 use baton_wire::{Problem, header, limit};
@@ -50,9 +51,10 @@ impl Client {
         Self::to(target::find(args)?)
     }
 
-    pub fn to(Target { server, key }: Target) -> Result<Self, Fault> {
+    pub fn to(Target { server, key, ca_cert }: Target) -> Result<Self, Fault> {
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls::client(&server, ca_cert.as_deref())?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
@@ -162,8 +164,11 @@ impl Client {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server))
-            .hint("start one with `baton up`, or name it with --server")
+        let fault = Fault::new("server_unreachable", format!("no answer from {}: {cause}", self.server));
+        if baton_tools::is_untrusted(error) {
+            return fault.hint("is it the right server? a private authority's certificate is given with --ca-cert");
+        }
+        fault.hint("start one with `baton up`, or name it with --server")
     }
 }
 

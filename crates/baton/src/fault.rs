@@ -34,10 +34,11 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 13] = [
+pub const CODES: [(&str, Exit, &str); 14] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
+    ("certificate_unusable", Exit::Config, "A certificate or its key cannot be used"),
     ("address_in_use", Exit::Failed, "Another program listens on the address"),
     ("listen_failed", Exit::Failed, "The address cannot be listened on"),
     ("start_failed", Exit::Failed, "Baton could not start"),

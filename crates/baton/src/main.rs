@@ -32,6 +32,7 @@ mod schedules;
 mod server;
 mod signals;
 mod target;
+mod tls;
 mod version;
 
 use args::{Cli, Command};

@@ -3,8 +3,8 @@
 use crate::args::SettingsArgs;
 use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
-use crate::{address, aside, banner, first, local, log, signals};
-use baton_api::App;
+use crate::{address, aside, banner, first, local, log, signals, tls};
+use baton_api::{App, Entrance};
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
 use baton_engine::registry::Registry;
@@ -63,6 +63,7 @@ pub fn run(mode: Mode, args: &SettingsArgs) -> Result<(), Fault> {
 }
 
 async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
+    let tls = settings.listen.tls.as_ref().map(tls::server).transpose()?;
     let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
     // Before anything counts.
     baton_api::metrics::install();
@@ -73,7 +74,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let store = open(&settings.store, mode.corrupt(), registry.definitions(settings.rules)).await?;
     let moved = aside.moved(&settings.store.data_dir);
     let up = async {
-        let listener = bind(settings.listen).await?;
+        let listener = bind(settings.listen.address).await?;
         let seal_key = seal_key(&settings.store)?;
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
         let first = first::key(&store, &settings.store.data_dir).await?;
@@ -111,7 +112,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         // Jobs begin to drain while the last requests are answered; the store closes after both.
         engine.begin_stopping(DRAIN);
     };
-    baton_api::serve(listener, app, shutdown).await;
+    baton_api::serve(Entrance { listener, tls, hosts: settings.listen.hosts.clone() }, app, shutdown).await;
     engine.stop(DRAIN).await;
     posted?;
     if let Some(why) = broken.into_inner() {
@@ -171,7 +172,11 @@ fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner:
     if !settings.rules.enabled {
         tracing::warn!("the queue is switched off: no job is taken in, and none is handed out");
     }
-    tracing::info!(%address, data_dir = %settings.store.data_dir.display(), %database, "listening");
+    let url = settings.listen.url(address);
+    if settings.listen.tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(%address, "listening without TLS: keys and data can be read by whoever is on the way");
+    }
+    tracing::info!(%address, url, data_dir = %settings.store.data_dir.display(), %database, "listening");
     match mode {
         // The log is no place for a secret; where it is kept may stand there.
         Mode::Serve { .. } if news.first.is_some() => {
@@ -181,7 +186,7 @@ fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner:
         }
         Mode::Serve { .. } => Ok(()),
         // Nobody reading the banner is no reason not to run.
-        Mode::Up => match banner::say(address, &settings.store, news) {
+        Mode::Up => match banner::say(&url, &settings.store, news) {
             Err(Fault::NobodyReads) => Ok(()),
             said => said,
         },

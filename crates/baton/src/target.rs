@@ -20,6 +20,8 @@ pub const CONTEXT: &str = "BATON_CONTEXT";
 pub struct Target {
     pub server: Url,
     pub key: Shown,
+    /// Whom to believe besides this machine's own authorities.
+    pub ca_cert: Option<PathBuf>,
 }
 
 /// What is shown at the door.
@@ -75,7 +77,8 @@ pub fn is_named(args: &ClientArgs) -> bool {
 
 pub fn find(args: &ClientArgs) -> Result<Target, Fault> {
     let typed = Said::new(args.server.clone(), args.context.clone(), args.key.clone());
-    choose(&typed, &environment(), &Contexts::read()?)
+    let target = choose(&typed, &environment(), &Contexts::read()?)?;
+    Ok(Target { ca_cert: args.ca_cert.clone(), ..target })
 }
 
 fn choose(typed: &Said, set: &Said, contexts: &Contexts) -> Result<Target, Fault> {
@@ -100,7 +103,7 @@ fn choose(typed: &Said, set: &Said, contexts: &Contexts) -> Result<Target, Fault
         }
         None => local(&server),
     };
-    Ok(Target { server, key })
+    Ok(Target { server, key, ca_cert: None })
 }
 
 pub fn url(text: &str) -> Result<Url, Fault> {

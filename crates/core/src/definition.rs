@@ -91,6 +91,9 @@ pub struct JobType {
     pub cancel: cancel::Rule,
     #[serde(default, skip_serializing_if = "AtStop::is_default")]
     pub at_stop: AtStop,
+    /// Only the engine asks for such jobs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub internal: bool,
     /// JSON Schema; anything is accepted without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_schema: Option<Value>,
@@ -148,6 +151,7 @@ impl JobType {
             timeout: Timeout::default(),
             cancel: cancel::Rule::default(),
             at_stop: AtStop::default(),
+            internal: false,
             payload_schema: None,
             result_schema: None,
         }
@@ -269,7 +273,9 @@ impl Definitions {
 
     /// The names of all types, for whoever asked for another.
     pub fn names(&self) -> String {
-        self.entries.keys().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+        let own = |all: &BTreeMap<u32, Entry>| all.values().next_back().is_some_and(|entry| entry.job_type.internal);
+        let names = self.entries.iter().filter(|(_, all)| !own(all)).map(|(name, _)| name.as_str());
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether deciding over a job of this kind needs its payload.

@@ -19,10 +19,13 @@ pub enum Class {
     Key,
     /// A question to people; the flag says that it is open.
     Decision,
+    /// An endpoint that is told what happens; the flag says that it is.
+    Webhook,
 }
 
 impl Class {
-    pub const ALL: [Self; 6] = [Self::Lane, Self::Schedule, Self::Retention, Self::Org, Self::Key, Self::Decision];
+    pub const ALL: [Self; 7] =
+        [Self::Lane, Self::Schedule, Self::Retention, Self::Org, Self::Key, Self::Decision, Self::Webhook];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,6 +35,7 @@ impl Class {
             Self::Org => "org",
             Self::Key => "key",
             Self::Decision => "decision",
+            Self::Webhook => "webhook",
         }
     }
 

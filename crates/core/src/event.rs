@@ -10,7 +10,7 @@
 
 use crate::canon::{Digest, Json};
 use crate::doc;
-use crate::id::{DefinitionId, DocId, JobId};
+use crate::id::{DecisionId, DefinitionId, DocId, JobId, KeyId, WebhookId};
 use crate::name::{OrgId, ProjectId, TypeName};
 use crate::time::{Micros, Span};
 use std::fmt;
@@ -48,6 +48,9 @@ impl fmt::Display for Subject {
         match self {
             Self::Job(id) => id.fmt(f),
             Self::Definition(id) => id.fmt(f),
+            Self::Doc(doc::Class::Key, id) => KeyId(id.0).fmt(f),
+            Self::Doc(doc::Class::Decision, id) => DecisionId(id.0).fmt(f),
+            Self::Doc(doc::Class::Webhook, id) => WebhookId(id.0).fmt(f),
             Self::Doc(_, id) => id.fmt(f),
         }
     }

@@ -93,6 +93,11 @@ typed_id!(
     KeyId, "key"
 );
 
+typed_id!(
+    /// An endpoint that is told what happens.
+    WebhookId, "whk"
+);
+
 /// The seed of one command: drawn at submission, kept through every retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {

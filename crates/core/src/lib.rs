@@ -34,6 +34,7 @@ pub mod sink;
 pub mod template;
 pub mod time;
 pub mod timer;
+pub mod webhook;
 pub mod world;
 
 pub use canon::{Digest, Json};

@@ -23,7 +23,8 @@ pub(crate) fn register(all: &mut Registry) {
     all.add(JobType { max_attempts: Some(2), ..noop(1) }, run_noop);
     all.add(JobType { max_attempts: Some(2), ..plain("echo", 1, ECHO_1) }, run_echo_1);
     all.add(noop(2), run_noop);
-    all.define(Echo);
+    all.define(Echo { version: 2 });
+    all.define(Echo::NEWEST);
 }
 
 fn plain(name: &'static str, version: u32, summary: &str) -> JobType {
@@ -50,7 +51,7 @@ async fn run_echo_1(cx: JobCx, payload: Json) -> Outcome {
         }
         Err(e) => return Outcome::Failed(Failure::new("invalid_payload", &e.to_string())),
     };
-    match Echo.run(cx, payload).await {
+    match (Echo { version: 1 }).run(cx, payload).await {
         Ok(Done::Result(result)) => Outcome::Done(Json::of(&result)),
         Ok(Done::Park { until, seen }) => Outcome::Park { until, seen },
         Ok(Done::Ask(question)) => Outcome::Ask(Json::of(&question)),
@@ -68,11 +69,29 @@ pub struct Order {
     /// Until somebody wakes it.
     wait: Option<bool>,
     /// Until somebody answers.
-    ask: Option<bool>,
+    ask: Option<Ask>,
     fail: Option<Fail>,
     /// Working holds its worker.
     work_ms: Option<u64>,
     progress: Option<bool>,
+}
+
+/// Whether it asks, or what.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Ask {
+    Whether(bool),
+    What(Value),
+}
+
+impl Order {
+    fn question(&self) -> Option<Value> {
+        match &self.ask {
+            None | Some(Ask::Whether(false)) => None,
+            Some(Ask::Whether(true)) => Some(json!({ "prompt": "May it go on?", "message": self.message })),
+            Some(Ask::What(question)) => Some(question.clone()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -83,27 +102,35 @@ enum Fail {
 }
 
 /// Answers with its message: to try things out with.
-pub struct Echo;
+pub struct Echo {
+    version: u32,
+}
+
+impl Echo {
+    pub const NEWEST: Self = Self { version: 3 };
+}
 
 impl JobDefinition for Echo {
     type Payload = Order;
     type Output = Value;
 
     fn job_type(&self) -> JobType {
+        // Since its third version it asks what it is told to.
+        let ask = if self.version < 3 { json!(["boolean", "null"]) } else { json!(["boolean", "object", "null"]) };
         JobType {
             payload_schema: Some(json!({
                 "type": "object",
                 "properties": {
                     "delay_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": DELAY_MS_MAX },
                     "wait": { "type": ["boolean", "null"] },
-                    "ask": { "type": ["boolean", "null"] },
+                    "ask": { "type": ask },
                     "fail": { "enum": ["transient", "deterministic", null] },
                     "progress": { "type": ["boolean", "null"] },
                     "work_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": WORK_MS_MAX },
                 },
             })),
             result_schema: Some(json!({ "type": "object", "required": ["message"] })),
-            ..plain("echo", 2, "answers with its message, at once or after waiting as its payload says")
+            ..plain("echo", self.version, "answers with its message, at once or after waiting as its payload says")
         }
     }
 
@@ -117,8 +144,8 @@ impl JobDefinition for Echo {
         if order.wait == Some(true) && cx.job.wakes == 0 {
             return Ok(Done::Park { until: None, seen: 0 });
         }
-        if order.ask == Some(true) && cx.answer().is_none() {
-            return Ok(Done::Ask(json!({ "prompt": "May it go on?", "message": order.message })));
+        if let Some(question) = order.question().filter(|_| cx.answer().is_none()) {
+            return Ok(Done::Ask(question));
         }
         if order.progress == Some(true) {
             // If it cannot be said, the lease is lost and the job is stopped anyway.

@@ -1,8 +1,9 @@
 //! Starting and stopping: everything that runs in the background, as one thing.
 
-use crate::held::Held;
+use crate::crew::Crew;
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::webhook::courier;
 use crate::{audit, beater, pool, pruner, purger, recovery, sealer, sweeper, timers};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
@@ -12,7 +13,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -27,7 +28,7 @@ pub struct Engine {
 
 struct Inner {
     shared: Arc<Shared>,
-    pool: Mutex<Option<JoinHandle<()>>>,
+    pools: Mutex<Vec<JoinHandle<()>>>,
     background: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -40,10 +41,12 @@ impl Drop for Inner {
 impl Inner {
     fn abort(&self) {
         self.shared.stop_at(Instant::now());
-        if let Some(pool) = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            pool.abort();
-        }
+        self.pools().iter().for_each(JoinHandle::abort);
         self.background().iter().for_each(JoinHandle::abort);
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn background(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
@@ -64,9 +67,7 @@ pub(crate) struct Shared {
     pub store: Store,
     pub registry: Registry,
     pub options: Options,
-    pub held: Arc<Held>,
-    /// Asks for a beat at once: what was claimed just now may be wanted to end already.
-    pub beat_again: Notify,
+    pub crews: Vec<Arc<Crew>>,
     /// When set: claim nothing more; at that moment, stop what still runs.
     pub stopping: watch::Sender<Option<Instant>>,
     reachable: AtomicBool,
@@ -177,12 +178,12 @@ impl Engine {
     /// Registers what this binary can run, takes back what this node held when it last died,
     /// and begins to work.
     pub async fn start(store: Store, registry: Registry, options: Options) -> Result<Self, StartError> {
+        let crews = Crew::all(&registry, &options);
         let shared = Arc::new(Shared {
+            crews,
             store,
             registry,
             options,
-            held: Arc::default(),
-            beat_again: Notify::new(),
             stopping: watch::Sender::new(None),
             reachable: AtomicBool::new(true),
             broken: watch::Sender::new(None),
@@ -199,18 +200,23 @@ impl Engine {
         if taken > 0 {
             tracing::warn!(jobs = taken, "jobs that were running when this node last ended have been taken back");
         }
-        let pool = spawn(&shared, "pool", pool::run);
-        let mut background = vec![
-            spawn(&shared, "beater", beater::run),
+        let crews = shared.crews.clone();
+        let pools = crews.iter().map(|crew| spawn(&shared, "pool", |shared| pool::run(shared, crew.clone()))).collect();
+        let beaters = crews.iter().map(|crew| spawn(&shared, "beater", |shared| beater::run(shared, crew.clone())));
+        let mut background = beaters.collect::<Vec<_>>();
+        background.extend([
             spawn(&shared, "sweeper", sweeper::run),
             spawn(&shared, "timers", timers::run),
             spawn(&shared, "purger", purger::run),
             spawn(&shared, "pruner", pruner::run),
-        ];
+        ]);
+        if shared.registry.delivers() {
+            background.push(spawn(&shared, "courier", courier::run));
+        }
         if let Some(key) = shared.options.seal_key.clone() {
             background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)));
         }
-        let inner = Inner { shared, pool: Mutex::new(Some(pool)), background: Mutex::new(background) };
+        let inner = Inner { shared, pools: Mutex::new(pools), background: Mutex::new(background) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -261,11 +267,11 @@ impl Engine {
     pub async fn stop(&self, drain: Duration) {
         self.begin_stopping(drain);
         let shared = &self.inner.shared;
-        let pool = self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(pool) = pool {
-            let patience = drain.saturating_add(LAST_WORDS);
+        let by = Instant::now() + drain.saturating_add(LAST_WORDS);
+        let pools = std::mem::take(&mut *self.inner.pools());
+        for pool in pools {
             let abort = pool.abort_handle();
-            if tokio::time::timeout(patience, pool).await.is_err() {
+            if tokio::time::timeout_at(by, pool).await.is_err() {
                 abort.abort();
                 tracing::warn!("the pool did not stop in time; its leases will expire");
             }

@@ -73,6 +73,10 @@ impl JobCx {
         }
     }
 
+    pub(crate) const fn store(&self) -> &Store {
+        &self.line.store
+    }
+
     /// The answer to what the job asked, if it did and there is one.
     pub fn answer(&self) -> Option<&Value> {
         self.job.aside.as_ref()?.answer.as_ref()

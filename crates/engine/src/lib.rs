@@ -15,6 +15,7 @@ pub mod audit;
 mod beater;
 pub mod builtin;
 mod clock;
+mod crew;
 pub mod definition;
 mod engine;
 mod entropy;
@@ -33,6 +34,7 @@ mod sealer;
 mod shape;
 mod sweeper;
 mod timers;
+pub mod webhook;
 
 pub use clock::SystemClock;
 pub use definition::{Done, JobDefinition};

@@ -11,6 +11,8 @@ pub struct Options {
     pub node: WorkerId,
     /// Jobs that run at once in this process.
     pub slots: usize,
+    /// What the engine does for itself, such as deliveries to webhooks, at once in this process.
+    pub errand_slots: usize,
     /// Seals the history when given.
     pub seal_key: Option<seal::Key>,
     /// Remembers the last seals outside the database: see [`crate::seal_memory`].
@@ -33,6 +35,7 @@ impl Options {
         Self {
             node,
             slots: 2,
+            errand_slots: 8,
             seal_key: None,
             seal_memory: None,
             beat_every: Duration::from_secs(10),

@@ -4,6 +4,7 @@
 //! commit. A settlement that cannot be committed is kept and tried again: saying it twice is
 //! harmless, forgetting it is not.
 
+use crate::crew::Crew;
 use crate::engine::Shared;
 use crate::held::{Ended, Run};
 use crate::job_cx::{JobCx, Line};
@@ -43,20 +44,22 @@ struct Pending {
 
 pub(crate) struct Pool {
     shared: Arc<Shared>,
+    crew: Arc<Crew>,
     running: JoinSet<Outcome>,
     pending: Vec<Pending>,
     turns: Turns,
     fruitless: u32,
 }
 
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
     let mut jobs = shared.store.watch_jobs();
     let mut stopping = shared.stopping.subscribe();
     let mut leases = shared.store.watch_leases();
-    let mut pool = Pool { shared, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
+    let mut pool =
+        Pool { shared, crew, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
     loop {
         let stop = *stopping.borrow_and_update();
-        if stop.is_some() && pool.shared.held.busy() == 0 && pool.pending.is_empty() {
+        if stop.is_some() && pool.crew.held.busy() == 0 && pool.pending.is_empty() {
             return;
         }
         // Before claiming, so that what becomes claimable meanwhile is not missed.
@@ -66,7 +69,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let next = pool.turn(wants).await;
         if leases.has_changed().unwrap_or(false) {
             // It may be about what was claimed in that turn, which no beat knew of yet.
-            pool.shared.beat_again.notify_one();
+            pool.crew.beat_again.notify_one();
         }
         let rest = match next {
             // There was as much as fitted, so there may be more; but only when a slot is free.
@@ -92,15 +95,15 @@ enum Next {
 impl Pool {
     /// Jobs that may be begun now.
     fn free(&self) -> usize {
-        if !self.shared.store.definitions().rules.enabled {
+        if self.crew.switched && !self.shared.store.definitions().rules.enabled {
             return 0;
         }
-        let busy = self.shared.held.busy();
+        let busy = self.crew.held.busy();
         let left_behind = self.running.len().saturating_sub(busy);
         if left_behind >= LEFT_BEHIND_MAX {
             return 0;
         }
-        self.shared.options.slots.saturating_sub(busy)
+        self.crew.slots.saturating_sub(busy)
     }
 
     /// Settles what has ended and claims what fits.
@@ -115,7 +118,7 @@ impl Pool {
         let settles = self.pending.iter().map(|p| (p.settle.clone(), actor.clone())).collect();
         let ask = (wants > 0).then(|| Ask {
             worker: node.clone(),
-            kinds: self.shared.registry.kinds(),
+            kinds: self.crew.kinds.clone(),
             slots: wants,
             turns: self.turns.clone(),
         });
@@ -150,9 +153,9 @@ impl Pool {
         for (mut pending, answer) in pending.into_iter().zip(answers) {
             let job = pending.settle.fence.job;
             match answer {
-                Ok(_) | Err(CommitError::KeyReused) => self.shared.held.let_go(&pending.settle.fence),
+                Ok(_) | Err(CommitError::KeyReused) => self.crew.held.let_go(&pending.settle.fence),
                 Err(CommitError::Refused(why)) => {
-                    self.shared.held.let_go(&pending.settle.fence);
+                    self.crew.held.let_go(&pending.settle.fence);
                     metrics::counter!("baton_outcomes_discarded_total").increment(1);
                     tracing::warn!(jobId = %job, %why, "an outcome came too late");
                 }
@@ -167,7 +170,7 @@ impl Pool {
                     if pending.tries < REJECTED_TRIES {
                         kept.push(pending);
                     } else {
-                        self.shared.held.let_go(&pending.settle.fence);
+                        self.crew.held.let_go(&pending.settle.fence);
                     }
                 }
                 Err(CommitError::Store(e)) => {
@@ -197,7 +200,7 @@ impl Pool {
         let name = job.kind.name.to_string();
         let at_stop = job_type.map_or(AtStop::GiveBack, |kind| kind.at_stop);
         let (cancel, cancelled) = watch::channel(false);
-        let (store, held) = (self.shared.store.clone(), self.shared.held.clone());
+        let (store, held) = (self.shared.store.clone(), self.crew.held.clone());
         // A job that goes on may work on something already.
         let context = job.aside.as_ref().map(|aside| aside.context.clone()).unwrap_or_default();
         let line = Line { store, fence: fence.clone(), held, cancelled };
@@ -213,7 +216,7 @@ impl Pool {
             outcome
         });
         let times_out = timeout.and_then(|span| began.checked_add(span.to_std()));
-        self.shared.held.add(
+        self.crew.held.add(
             fence,
             lease,
             asked_at,
@@ -225,7 +228,7 @@ impl Pool {
 
     /// Handlers that have run long enough are settled without them.
     fn time_out(&mut self) {
-        for fence in self.shared.held.timed_out(Instant::now()) {
+        for fence in self.crew.held.timed_out(Instant::now()) {
             tracing::warn!(jobId = %fence.job, "a job ran longer than its type allows; it is stopped");
             let failure = Failure::transient("timeout", "it ran longer than its type allows");
             let settle = Settle { fence, outcome: settle::Outcome::Failed(failure) };
@@ -236,7 +239,7 @@ impl Pool {
     /// The drain is over, and so is the time to stop in: what still runs is settled without it.
     /// Whether there was any.
     fn leave_behind(&mut self) -> bool {
-        let left = self.shared.held.leave_all();
+        let left = self.crew.held.leave_all();
         let any = !left.is_empty();
         for fence in left {
             let outcome = self.stopped(&fence);
@@ -249,7 +252,7 @@ impl Pool {
     /// What becomes of a job that was stopped by us.
     fn stopped(&self, fence: &Fence) -> settle::Outcome {
         let stopping = self.shared.stopping.borrow().is_some();
-        match self.shared.held.at_stop(fence) {
+        match self.crew.held.at_stop(fence) {
             AtStop::Cancel if stopping => settle::Outcome::Stopped,
             AtStop::Cancel | AtStop::GiveBack => settle::Outcome::Release,
         }
@@ -268,7 +271,7 @@ impl Pool {
             Err(e) if e.is_cancelled() => (e.id(), None),
             Err(e) => (e.id(), Some(Outcome::Failed(Failure::new("handler_panicked", "the handler panicked")))),
         };
-        let Some(Ended { fence, sent_off }) = self.shared.held.handler_ended(task) else {
+        let Some(Ended { fence, sent_off }) = self.crew.held.handler_ended(task) else {
             // Its lease is lost or was settled without it.
             if outcome.is_some() {
                 metrics::counter!("baton_outcomes_discarded_total").increment(1);
@@ -304,11 +307,11 @@ impl Pool {
         if past(STOP_WINDOW + ABORT_WINDOW) && self.leave_behind() {
             return;
         } else if past(STOP_WINDOW) {
-            self.shared.held.stop_all();
+            self.crew.held.stop_all();
         } else if over {
-            self.shared.held.ask_all();
+            self.crew.held.ask_all();
         }
-        let timeout = self.shared.held.next_timeout();
+        let timeout = self.crew.held.next_timeout();
         let rest = timeout.map_or(rest, |at| rest.min(at.saturating_duration_since(Instant::now())));
         let rest = match stop {
             Some(at) if !over => rest.min(at - Instant::now()),

@@ -3,6 +3,7 @@
 use crate::builtin;
 use crate::definition::{self, JobDefinition};
 use crate::job_cx::JobCx;
+use crate::webhook::Deliver;
 use baton_core::Micros;
 use baton_core::canon::Json;
 use baton_core::definition::{Definitions, Entry, JobType};
@@ -85,12 +86,26 @@ impl Registry {
         self.entries.insert(entry.job_type.kind(), (entry, handler));
     }
 
+    /// Tells webhooks what happens, with this.
+    pub fn deliver(&mut self, deliver: Deliver) {
+        self.add(baton_core::webhook::job_type(), deliver);
+    }
+
+    pub(crate) fn delivers(&self) -> bool {
+        self.entries.contains_key(&baton_core::webhook::job_type().kind())
+    }
+
     pub fn definitions(&self, rules: Rules) -> Definitions {
         Definitions::with(self.entries.values().map(|(entry, _)| entry.clone()), rules)
     }
 
     pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
         self.entries.values().map(|(entry, _)| &entry.job_type)
+    }
+
+    /// Whether only the engine asks for jobs of this type.
+    pub fn is_internal(&self, kind: &Kind) -> bool {
+        self.entries.get(kind).is_some_and(|(entry, _)| entry.job_type.internal)
     }
 
     pub fn kinds(&self) -> Vec<Kind> {

@@ -16,8 +16,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                     shared.well();
                     let more = expired.len() == LOOK_MAX;
                     // A clock that jumped says nothing about our own workers: they are alive.
-                    let own = shared.held.holds();
-                    expired.retain(|fence| !own.contains(fence));
+                    let own = shared.crews.iter().map(|crew| crew.held.holds()).collect::<Vec<_>>();
+                    expired.retain(|fence| !own.iter().any(|held| held.contains(fence)));
                     match take_back(&shared, expired, Why::LeaseExpired).await {
                         Ok(taken) if more && taken > 0 => {}
                         Ok(_) => break,

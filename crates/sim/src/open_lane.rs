@@ -30,10 +30,10 @@ impl JobDefinition for OpenEcho {
     type Output = Value;
 
     fn job_type(&self) -> JobType {
-        JobType { lane: rule(), ..JobType::new(Echo.job_type().name, VERSION, "") }
+        JobType { lane: rule(), ..JobType::new(Echo::NEWEST.job_type().name, VERSION, "") }
     }
 
     async fn run(&self, cx: JobCx, payload: Self::Payload) -> Result<Done<Value>, Failure> {
-        Echo.run(cx, payload).await
+        Echo::NEWEST.run(cx, payload).await
     }
 }

@@ -13,7 +13,7 @@ const HAPPENS: [&str; 41] = [
     "decision.opened",
     "decision.overdue",
     "decision.resolved",
-    "decision.withdrawn: user_requested",
+    "decision.withdrawn: job_cancelled",
     "job.asked",
     "job.cancel_requested: user_requested",
     "job.cancelled: decision_expired",

@@ -178,6 +178,16 @@ impl Store {
         each!(self, db => db.key(id).await)
     }
 
+    /// Webhooks of all orgs that are to be told things, in the order of their keys. For the engine,
+    /// which tells everybody.
+    pub async fn webhooks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<(OrgId, doc::Key, Doc)>, StoreError> {
+        each!(self, db => db.webhooks(after, limit).await)
+    }
+
     /// What a hook left under a key.
     pub async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
         each!(self, db => db.sink(org, key).await)

@@ -1,10 +1,12 @@
 //! The outcome of verifying the whole history.
 
+use crate::shape::Shape;
 use baton_core::OrgId;
 use baton_core::audit::Report;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Audit {
     pub clean: bool,
@@ -18,11 +20,12 @@ pub struct Audit {
     pub violations: Vec<Violation>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Violation {
     /// Stable, such as `chain_broken`.
     pub code: String,
+    #[schemars(with = "Shape<OrgId>")]
     pub org: OrgId,
     pub subject: String,
     pub detail: String,

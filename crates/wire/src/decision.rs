@@ -1,15 +1,17 @@
 //! Decisions: what people are asked, and what they answered.
 
+use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::ProjectId;
 use baton_core::decision::{Breach, Case, Choice, ChoiceName, Closed, How, Subject};
 use baton_core::id::DecisionId;
 use baton_core::name::Responsibility;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionState {
     Open,
@@ -46,22 +48,27 @@ impl fmt::Display for DecisionState {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
+    #[schemars(with = "Shape<DecisionId>")]
     pub id: DecisionId,
     pub state: DecisionState,
     pub kind: String,
     /// What waits for it.
     pub subject: String,
+    #[schemars(with = "Shape<ProjectId>")]
     pub project_id: ProjectId,
     pub prompt: String,
     /// Whose it is; `null` is anybody's who may decide.
+    #[schemars(with = "Option<Shape<Responsibility>>")]
     pub responsibility: Option<Responsibility>,
+    #[schemars(with = "Vec<Shape<Choice>>")]
     pub options: Vec<Choice>,
     pub evidence: Value,
     pub opened_at: Time,
     pub deadline_at: Option<Time>,
+    #[schemars(with = "Shape<Breach>")]
     pub on_breach: Breach,
     /// Its deadline has come, and it waits on.
     pub overdue: bool,
@@ -69,11 +76,12 @@ pub struct Decision {
 }
 
 /// How it was closed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
     pub at: Time,
     pub by: String,
+    #[schemars(with = "Option<Shape<ChoiceName>>")]
     pub option: Option<ChoiceName>,
     pub comment: Option<String>,
     pub data: Option<Value>,
@@ -109,7 +117,7 @@ impl Decision {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionList {
     pub decisions: Vec<Decision>,
@@ -117,9 +125,10 @@ pub struct DecisionList {
 }
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object that names an option")]
 pub struct Resolve {
+    #[schemars(with = "Shape<ChoiceName>")]
     pub option: ChoiceName,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,

@@ -1,9 +1,10 @@
 //! What goes over a socket: one thing that happened, addressed to whom it concerns.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
     /// Of jobs one of the orchestrator's six types; of everything else the kind of the event.

@@ -1,8 +1,10 @@
 //! The history as readers get it.
 
+use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::canon::Digest;
 use baton_core::event::{Recorded, Subject};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,7 +12,7 @@ use serde_json::Value;
 pub const TAIL: &str = "tail";
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// Reading goes on after this one with `after=`.
@@ -26,10 +28,11 @@ pub struct Event {
     pub actor: String,
     pub data: Value,
     /// Over the event and the hash of the subject's event before it.
+    #[schemars(with = "Shape<Digest>")]
     pub hash: Digest,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventList {
     pub events: Vec<Event>,

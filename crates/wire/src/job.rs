@@ -2,6 +2,7 @@
 
 use crate::Object;
 use crate::priority::Priority;
+use crate::shape::Shape;
 use crate::state::JobState;
 use crate::time::Time;
 use baton_core::canon::Json;
@@ -11,19 +12,25 @@ use baton_core::job::enqueue::Enqueued;
 use baton_core::job::{self, Cold, Ending, Failure, Pause, Status};
 use baton_core::name::SessionId;
 use baton_core::{JobId, ProjectId, TypeName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A job as it is shown. The fields down to `running_context` are the orchestrator's contract;
 /// those after it are Baton's own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Job", description = "A job as it is shown.")]
 pub struct Job<S = JobState> {
+    #[schemars(with = "Shape<JobId>")]
     pub id: JobId,
     #[serde(rename = "type")]
+    #[schemars(with = "Shape<TypeName>")]
     pub kind: TypeName,
     pub version: u32,
+    #[schemars(with = "Shape<ProjectId>")]
     pub project_id: ProjectId,
+    #[schemars(with = "Option<Shape<SessionId>>")]
     pub source_session_id: Option<SessionId>,
     pub priority: Priority,
     pub state: S,
@@ -55,21 +62,24 @@ pub struct Job<S = JobState> {
     /// Why it is tried again, or was: `code: message`.
     pub last_error: Option<String>,
     /// The failed job that this one repeats.
+    #[schemars(with = "Option<Shape<JobId>>")]
     pub requeued_from: Option<JobId>,
     /// The job that repeats this one.
+    #[schemars(with = "Option<Shape<JobId>>")]
     pub requeued_as: Option<JobId>,
     /// The schedule that made it.
+    #[schemars(with = "Option<Shape<DocId>>")]
     pub schedule_id: Option<DocId>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningContext {
     pub thread_id: Option<String>,
     pub turn_id: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitingFor {
     /// The moment of its next attempt.
@@ -103,14 +113,15 @@ impl WaitingFor {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     pub percent: Option<u8>,
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "{J}List")]
 pub struct JobList<J = Job> {
     /// Newest first.
     pub jobs: Vec<J>,

@@ -18,6 +18,7 @@ mod priority;
 mod problem;
 mod request;
 mod schedule;
+pub mod shape;
 mod state;
 mod taken;
 mod time;

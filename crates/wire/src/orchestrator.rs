@@ -4,11 +4,12 @@ use crate::job::{Job, Left};
 use crate::state::JobState;
 use baton_core::job::state::Face;
 use baton_core::job::{self, Cold};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The outer face of a job's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OrchestratorState {
     Queued,
@@ -43,7 +44,7 @@ impl fmt::Display for OrchestratorState {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrchestratorJob {
     #[serde(flatten)]
     pub job: Job<OrchestratorState>,

@@ -1,12 +1,14 @@
 //! How urgent a job is: two words that people use, and the number behind them.
 
 use baton_core::job;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 /// The class that a job's number falls into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     Interactive,
@@ -91,6 +93,22 @@ impl fmt::Display for PriorityNumber {
             Some(word) => word.fmt(f),
             None => self.0.fmt(f),
         }
+    }
+}
+
+impl JsonSchema for PriorityNumber {
+    fn schema_name() -> Cow<'static, str> {
+        "PriorityNumber".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How urgent a job is: a word, or a number of which lower ones go first.",
+            "oneOf": [
+                { "type": "string", "enum": Priority::ALL.map(Priority::as_str) },
+                { "type": "integer", "minimum": 0, "maximum": Self::MAX },
+            ],
+        })
     }
 }
 

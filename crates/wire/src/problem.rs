@@ -1,9 +1,10 @@
 //! What went wrong, for programs and for people (RFC 9457).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The body of every error.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// Where the code is explained, relative to the server.
@@ -27,7 +28,7 @@ pub struct Problem {
 }
 
 /// What some problems say besides.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Members {
     /// Which one of a list, counted from 0.

@@ -4,37 +4,47 @@ use crate::Object;
 use crate::absent::or_default;
 use crate::job::object;
 use crate::priority::PriorityNumber;
+use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::canon::Json;
-use baton_core::cron::{self, CatchUp, Spec, When};
+use baton_core::cron::{self, CatchUp, Spec, When, when::CRON_CHARS};
 use baton_core::id::DocId;
 use baton_core::name::{ScheduleName, SessionId};
 use baton_core::{JobId, ProjectId, TypeName};
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// What a schedule should make, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object with the fields of a schedule")]
 pub struct NewSchedule {
     /// Five fields, or six with seconds first.
+    #[schemars(length(min = 1, max = CRON_CHARS))]
     pub cron: String,
+    /// A name such as `Europe/Berlin`; `UTC`, unless given.
     #[serde(default = "utc", deserialize_with = "zone")]
+    #[schemars(with = "Option<String>")]
     pub time_zone: String,
     #[serde(rename = "type")]
+    #[schemars(with = "Shape<TypeName>")]
     pub kind: TypeName,
     #[serde(default, deserialize_with = "or_default")]
+    #[schemars(with = "Option<Object>")]
     pub payload: Object,
     /// The type's own, unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityNumber>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Shape<SessionId>>")]
     pub source_session_id: Option<SessionId>,
     #[serde(default, deserialize_with = "catch_up")]
+    #[schemars(with = "Option<Shape<CatchUp>>")]
     pub catch_up: CatchUp,
     /// No new job while the last one has not ended.
     #[serde(default, deserialize_with = "or_default")]
+    #[schemars(with = "Option<bool>")]
     pub single_flight: bool,
 }
 
@@ -72,34 +82,41 @@ impl From<NewSchedule> for Spec {
 }
 
 /// A schedule as it stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
+    #[schemars(with = "Shape<DocId>")]
     pub id: DocId,
+    #[schemars(with = "Shape<ProjectId>")]
     pub project_id: ProjectId,
+    #[schemars(with = "Shape<ScheduleName>")]
     pub name: ScheduleName,
     pub cron: String,
     pub time_zone: String,
     /// The expression in words.
     pub description: String,
     #[serde(rename = "type")]
+    #[schemars(with = "Shape<TypeName>")]
     pub kind: TypeName,
     pub payload: Object,
     /// Null: the type's own.
     pub priority: Option<PriorityNumber>,
+    #[schemars(with = "Option<Shape<SessionId>>")]
     pub source_session_id: Option<SessionId>,
+    #[schemars(with = "Shape<CatchUp>")]
     pub catch_up: CatchUp,
     pub single_flight: bool,
     pub paused: bool,
     /// Null while it is paused, and if it never comes again.
     pub next_at: Option<Time>,
     pub last_at: Option<Time>,
+    #[schemars(with = "Option<Shape<JobId>>")]
     pub last_job_id: Option<JobId>,
     pub jobs_made: u64,
     pub created_at: Time,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleList {
     /// By project and name.

@@ -1,15 +1,17 @@
 //! What became of requests to enqueue.
 
 use crate::job::Job;
+use crate::shape::Shape;
 use crate::state::JobState;
 use baton_core::JobId;
 use baton_core::command::Refusal as _;
 use baton_core::job::enqueue::Enqueued;
 use baton_core::job::requeue::Requeued;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The job that stands for a request: a new one, or the one that already did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnqueuedJob {
     #[serde(flatten)]
     pub job: Job,
@@ -24,9 +26,10 @@ impl From<&Enqueued> for EnqueuedJob {
 }
 
 /// The same in short, for one of many.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Taken {
+    #[schemars(with = "Shape<JobId>")]
     pub job_id: JobId,
     pub dedupe: String,
     pub state: JobState,
@@ -38,7 +41,7 @@ impl From<&Enqueued> for Taken {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchTaken {
     /// In the order of the request.
     pub jobs: Vec<Taken>,
@@ -53,15 +56,16 @@ impl BatchTaken {
 }
 
 /// A dead letter with the job that it was made anew as.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequeuedLetter {
+    #[schemars(with = "Shape<JobId>")]
     pub requeued_from: JobId,
     #[serde(flatten)]
     pub taken: Taken,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LettersRequeued {
     pub jobs: Vec<RequeuedLetter>,
     /// How many of them are new jobs.
@@ -72,9 +76,10 @@ pub struct LettersRequeued {
 }
 
 /// A dead letter that was not made anew, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LetterLeft {
+    #[schemars(with = "Shape<JobId>")]
     pub job_id: JobId,
     pub code: String,
     pub detail: String,

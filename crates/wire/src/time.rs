@@ -2,7 +2,9 @@
 
 use baton_core::Micros;
 use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,6 +31,20 @@ impl FromStr for Time {
     fn from_str(text: &str) -> Result<Self, BadTime> {
         let moment: Timestamp = text.parse().map_err(|_| BadTime)?;
         Ok(Self(Micros(moment.as_microsecond())))
+    }
+}
+
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "description": "A moment: RFC 3339 with an offset. Answers are in UTC with six decimals.",
+        })
     }
 }
 

@@ -10,6 +10,7 @@ pub use act::{cancel, cancel_orchestrated, requeue, wake};
 pub use enqueue::{batch, enqueue, payload};
 pub use list::list;
 pub use shown::show;
+pub use wanted::words;
 
 use crate::app::App;
 use crate::door::Caller;

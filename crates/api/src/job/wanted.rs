@@ -77,7 +77,7 @@ impl Wanted {
 }
 
 /// Every word that is understood, each once.
-fn words() -> Vec<&'static str> {
+pub fn words() -> Vec<&'static str> {
     let mut words = State::ALL.map(State::as_str).to_vec();
     words.extend(Face::ALL.map(Face::as_str).into_iter().filter(|word| !words.contains(word)).collect::<Vec<_>>());
     words

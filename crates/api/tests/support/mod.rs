@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
+mod described;
+
 use baton_api::App;
 use baton_api::door::{Rate, first};
 use baton_core::rules::Rules;
@@ -144,6 +146,9 @@ impl Server {
         let Ok(reply) = tokio::time::timeout(PATIENCE, talk).await else {
             panic!("no answer to {}", bytes[..bytes.len().min(2_000)].escape_ascii());
         };
+        if let Some(reply) = &reply {
+            described::check(bytes, reply);
+        }
         reply
     }
 

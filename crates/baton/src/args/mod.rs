@@ -22,7 +22,7 @@ pub use jobs::{
 };
 pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
 pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
-pub use settings::{LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
+pub use settings::{ListenArgs, LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -115,6 +115,9 @@ pub struct ClientArgs {
     /// A server and a key under one name, as `baton contexts` keeps them [env: BATON_CONTEXT]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+    /// Certificate authorities to trust besides this machine's own: a PEM file
+    #[arg(long, env = "BATON_CA_CERT", value_name = "FILE", value_parser = settings::path())]
+    pub ca_cert: Option<PathBuf>,
     /// Print JSON, for programs; errors too, to standard error
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::path::PathBuf;
 
 /// Empty passes here and means "not given" later: many tools leave a variable out that way.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
+pub fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
@@ -18,17 +18,36 @@ pub struct StoreArgs {
     /// A postgres:// URL; without one the embedded database in the data directory is used
     #[arg(long, env = "BATON_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database: Option<String>,
-    /// A TOML file with: listen, data_dir, database, log, log_filter, slots, rate_limit, seal_key_file, [queue]
+    /// A TOML file with: listen, tls_cert, tls_key, insecure_plaintext, host_names, data_dir, database, log, log_filter, slots, rate_limit, seal_key_file, [queue]
     #[arg(long, env = "BATON_CONFIG", value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
+}
+
+/// Where a server listens, and how.
+#[derive(Args, Clone, Default)]
+pub struct ListenArgs {
+    /// Where to listen; an address that others reach needs TLS [default: 127.0.0.1:22866]
+    #[arg(long, env = "BATON_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Speak HTTPS with this certificate: a PEM file, those that vouch for it after it
+    #[arg(long, env = "BATON_TLS_CERT", value_name = "FILE", value_parser = path())]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key: a PEM file
+    #[arg(long, env = "BATON_TLS_KEY", value_name = "FILE", value_parser = path())]
+    pub tls_key: Option<PathBuf>,
+    /// Listen without TLS where others can read what is sent; for a proxy that speaks TLS in front of it
+    #[arg(long, env = "BATON_INSECURE_PLAINTEXT", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub insecure_plaintext: Option<String>,
+    /// A name by which clients reach it; loopback always passes. May be repeated
+    #[arg(long, env = "BATON_HOST_NAME", value_name = "NAME", value_delimiter = ',')]
+    pub host_name: Vec<String>,
 }
 
 /// What a server needs to know besides.
 #[derive(Args, Clone, Default)]
 pub struct SettingsArgs {
-    /// Where to listen; only loopback until there is authentication [default: 127.0.0.1:22866]
-    #[arg(long, env = "BATON_LISTEN", value_name = "ADDRESS")]
-    pub listen: Option<String>,
+    #[command(flatten)]
+    pub listen: ListenArgs,
     #[command(flatten)]
     pub store: StoreArgs,
     /// How logs look: pretty or json [default: pretty]
@@ -102,6 +121,7 @@ pub struct UpArgs {
 Examples:
   baton serve --config /etc/baton.toml --log json
   BATON_DATABASE_URL=postgres://baton@db/baton baton serve
+  baton serve --listen 0.0.0.0:22866 --tls-cert baton.pem --tls-key baton.key --host-name baton.example.com
   baton serve --start-empty                  go on after a damaged database was moved aside
 
 SIGTERM and SIGINT let running work end or give it back, for at most 30 seconds.")]

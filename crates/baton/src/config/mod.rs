@@ -1,8 +1,11 @@
 //! Settings: flags and environment first, then the file, then the defaults.
 
+mod listen;
 mod queue;
 
-use crate::args::{DEFAULT_DATA_DIR, DEFAULT_LISTEN, LogFormat, SettingsArgs, StoreArgs};
+pub use listen::{Listen, TlsFiles};
+
+use crate::args::{DEFAULT_DATA_DIR, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
 use baton_api::door::Rate;
 use baton_core::rules::Rules;
@@ -10,7 +13,6 @@ use baton_core::seal::Key;
 use baton_store::{Backend, OpenError};
 use serde::Deserialize;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const SEAL_KEY: &str = "BATON_SEAL_KEY";
@@ -20,6 +22,11 @@ const SEAL_KEY: &str = "BATON_SEAL_KEY";
 #[serde(deny_unknown_fields)]
 struct File {
     listen: Option<String>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    insecure_plaintext: Option<bool>,
+    #[serde(default)]
+    host_names: Vec<String>,
     data_dir: Option<PathBuf>,
     database: Option<Url>,
     log: Option<LogFormat>,
@@ -43,7 +50,7 @@ pub struct StoreSettings {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub listen: SocketAddr,
+    pub listen: Listen,
     pub store: StoreSettings,
     pub log: LogFormat,
     pub log_filter: Option<String>,
@@ -115,10 +122,16 @@ impl StoreSettings {
 }
 
 pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
-    let file = read(args.store.config.as_deref())?;
-    let listen = given(args.listen.clone()).or(file.listen.clone()).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+    let mut file = read(args.store.config.as_deref())?;
+    let keys = listen::Keys {
+        listen: file.listen.take(),
+        tls_cert: file.tls_cert.take(),
+        tls_key: file.tls_key.take(),
+        insecure_plaintext: file.insecure_plaintext,
+        host_names: std::mem::take(&mut file.host_names),
+    };
     Ok(Settings {
-        listen: loopback(&listen)?,
+        listen: listen::listen(&args.listen, &keys)?,
         log: log_format(args.log.clone(), file.log)?,
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
         slots: queue::slots(args.slots.as_ref(), file.slots, &file.queue)?,
@@ -182,7 +195,9 @@ fn read(path: Option<&Path>) -> Result<File, Fault> {
     let mut file = parse(&text).map_err(|error| invalid(format!("{}: {error}", path.display())))?;
     // Where the file is, not where somebody happened to start Baton.
     if let Some(base) = path.parent() {
-        for inside in [&mut file.data_dir, &mut file.seal_key_file].into_iter().flatten() {
+        for inside in
+            [&mut file.data_dir, &mut file.seal_key_file, &mut file.tls_cert, &mut file.tls_key].into_iter().flatten()
+        {
             *inside = base.join(&*inside);
         }
     }
@@ -214,52 +229,20 @@ fn seal_key(file: Option<&Path>) -> Result<Option<Key>, Fault> {
     }
 }
 
-fn loopback(text: &str) -> Result<SocketAddr, Fault> {
-    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    let address: SocketAddr = numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
-        invalid(format!("{text:?} is not an address to listen on"))
-            .hint("give an IP address and a port, such as 127.0.0.1:22866; port 0 chooses a free one")
-    })?;
-    if !address.ip().is_loopback() {
-        let detail = format!("{address} can be reached from other machines, and there is no authentication yet");
-        return Err(Fault::new("listen_not_loopback", detail)
-            .hint("listen on 127.0.0.1 or [::1]; to reach it from elsewhere use a tunnel, such as ssh -L"));
-    }
-    Ok(address)
-}
-
 fn invalid(detail: String) -> Fault {
     Fault::new("config_invalid", detail)
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::args::ListenArgs;
     use crate::fault::Exit;
 
-    fn code(fault: &Fault) -> &str {
+    pub fn code(fault: &Fault) -> &str {
         match fault {
             Fault::Told { problem, .. } => &problem.code,
             Fault::NobodyReads => "",
-        }
-    }
-
-    #[test]
-    fn only_loopback_is_listened_on() {
-        for (text, expected) in [
-            ("127.0.0.1:22866", "127.0.0.1:22866"),
-            ("127.8.8.8:1", "127.8.8.8:1"),
-            ("[::1]:0", "[::1]:0"),
-            ("localhost:80", "127.0.0.1:80"),
-        ] {
-            assert_eq!(loopback(text).unwrap().to_string(), expected);
-        }
-        for open in ["0.0.0.0:22866", "[::]:22866", "192.168.1.7:80", "[::ffff:127.0.0.1]:80"] {
-            let fault = loopback(open).unwrap_err();
-            assert_eq!((code(&fault), fault.exit()), ("listen_not_loopback", Exit::Config), "{open}");
-        }
-        for bad in ["", "22866", "127.0.0.1", "host:80", "127.0.0.1:99999"] {
-            assert_eq!(code(&loopback(bad).unwrap_err()), "config_invalid", "{bad}");
         }
     }
 
@@ -291,24 +274,26 @@ mod tests {
     fn flags_win_over_the_file_and_its_paths_are_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("baton.toml");
-        let text =
-            "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n[queue]\nmax_global = 7\n";
+        let text = "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n\
+                    tls_cert = \"c.pem\"\ntls_key = \"/k.pem\"\nhost_names = [\"a.example\"]\n\
+                    insecure_plaintext = false\n[queue]\nmax_global = 7\n";
         std::fs::write(&path, text).unwrap();
         let store = StoreArgs { config: Some(path.clone()), ..StoreArgs::default() };
         let args = SettingsArgs { store: store.clone(), ..SettingsArgs::default() };
         let read = settings(&args).unwrap();
-        assert_eq!(read.listen.port(), 1);
+        assert_eq!((read.listen.address.port(), read.listen.name.as_deref()), (1, Some("a.example")));
+        assert_eq!(read.listen.tls, Some(TlsFiles { cert: dir.path().join("c.pem"), key: "/k.pem".into() }));
         assert_eq!(read.store.data_dir, dir.path().join("data"));
         assert_eq!((read.slots, read.log, read.rules.max_global), (Some(3), LogFormat::Json, 7));
         let args = SettingsArgs {
-            listen: Some("127.0.0.1:2".to_owned()),
+            listen: ListenArgs { listen: Some("127.0.0.1:2".to_owned()), ..ListenArgs::default() },
             slots: Some("4".to_owned()),
             log: Some("pretty".to_owned()),
             store: StoreArgs { data_dir: Some("elsewhere".into()), ..store },
             ..SettingsArgs::default()
         };
         let read = settings(&args).unwrap();
-        assert_eq!(read.listen.port(), 2);
+        assert_eq!(read.listen.address.port(), 2);
         assert_eq!(read.store.data_dir, Path::new("elsewhere"));
         assert_eq!((read.slots, read.log), (Some(4), LogFormat::Pretty));
     }

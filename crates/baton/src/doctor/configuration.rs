@@ -4,6 +4,7 @@ use super::finding::{Check, Finding};
 use crate::args::SettingsArgs;
 use crate::config::{self, Settings};
 use crate::contexts::Contexts;
+use crate::tls;
 use std::path::Path;
 
 /// What was found about the settings, and the settings if they can be used.
@@ -13,6 +14,7 @@ pub fn look(args: &SettingsArgs) -> (Vec<Finding>, Option<Settings>) {
         Ok(settings) => {
             let from = file.map_or_else(|| "no file is given".to_owned(), |path| path.display().to_string());
             let mut findings = vec![Finding::ok(Check::Configuration, format!("can be used ({from})"))];
+            findings.extend(certificate(&settings));
             findings.extend(exposed(file, &settings));
             findings.extend(switched_off(&settings));
             (findings, Some(settings))
@@ -22,6 +24,22 @@ pub fn look(args: &SettingsArgs) -> (Vec<Finding>, Option<Settings>) {
             (vec![Finding::fault(Check::Configuration, &fault, advice)], None)
         }
     }
+}
+
+/// Whether TLS could be spoken as it was asked for.
+fn certificate(settings: &Settings) -> Option<Finding> {
+    let files = settings.listen.tls.as_ref()?;
+    let open = super::directory::mode(&files.key).is_some_and(|mode| mode & 0o077 != 0);
+    let shown = files.key.display();
+    Some(match tls::server(files) {
+        Err(fault) => Finding::fault(Check::Configuration, &fault, "mend or replace the file"),
+        Ok(_) if open => Finding::problem(
+            Check::Configuration,
+            format!("{shown} may be read by others"),
+            format!("chmod 600 {shown}"),
+        ),
+        Ok(_) => Finding::ok(Check::Configuration, format!("TLS with {}", files.cert.display())),
+    })
 }
 
 /// A file that holds a password and that others can read.

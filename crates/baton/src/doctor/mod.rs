@@ -54,8 +54,9 @@ async fn installation(args: &DoctorArgs, settings: &Settings) -> Vec<Finding> {
     let running = address::alive(&store.data_dir);
     let mut findings = directory::look(&store.data_dir, SystemClock.now());
     findings.extend(database::look(store, running).await);
-    findings.push(port::look(settings.listen, running).await);
-    match server::named(&args.client).or_else(|| server::here(running, &args.client, &store.data_dir)) {
+    findings.push(port::look(&settings.listen, running).await);
+    let here = || running.map(|address| server::here(settings, address, &args.client));
+    match server::named(&args.client).or_else(here) {
         Some(server) => findings.extend(server::look(server).await),
         None => findings.push(server::none()),
     }

@@ -2,17 +2,19 @@
 
 use super::finding::{Check, Finding};
 use super::server::{self, Health};
+use crate::config::Listen;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
-pub async fn look(listen: SocketAddr, running: Option<SocketAddr>) -> Finding {
+pub async fn look(listens: &Listen, running: Option<SocketAddr>) -> Finding {
+    let listen = listens.address;
     if let Some(address) = running.filter(|address| *address == listen || listen.port() == 0) {
         return Finding::ok(Check::Port, format!("{address} is in use by the server of this data directory"));
     }
     if listen.port() == 0 {
         return Finding::ok(Check::Port, "a free one is chosen at the start");
     }
-    if let Some(Health { version }) = server::health_at(listen).await {
+    if let Some(Health { version }) = server::health_at(listens).await {
         let detail = format!("{listen} is in use by a Baton {version} of another data directory");
         return Finding::warning(Check::Port, detail, "use that one, or choose another port with --listen");
     }

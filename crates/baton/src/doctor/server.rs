@@ -4,6 +4,7 @@ use super::clock::{self, Other};
 use super::finding::{Check, Finding};
 use crate::args::ClientArgs;
 use crate::client::{Client, Seen};
+use crate::config::{Listen, Settings};
 use crate::fault::Fault;
 use crate::local;
 use crate::target::{self, Shown, Target};
@@ -15,7 +16,7 @@ use baton_store::Clock as _;
 use baton_wire::{Me, Problem};
 use serde::Deserialize;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A server that takes longer to say that it lives is as good as none.
@@ -39,24 +40,29 @@ pub fn named(args: &ClientArgs) -> Option<Result<Target, Fault>> {
 }
 
 /// The server of this data directory, with the key that was given or that is kept there.
-pub fn here(running: Option<SocketAddr>, args: &ClientArgs, data_dir: &Path) -> Option<Result<Target, Fault>> {
-    let address = running?;
-    let args = ClientArgs { server: Some(format!("http://{address}")), context: None, ..args.clone() };
-    let kept = local::read(data_dir).ok().flatten();
-    Some(target::find(&args).map(|target| match (&target.key, kept) {
-        (Shown::Local { .. }, Some(token)) => Target { key: Shown::Given(token), ..target },
-        _ => target,
-    }))
+pub fn here(settings: &Settings, address: SocketAddr, args: &ClientArgs) -> Result<Target, Fault> {
+    let ca_cert = args.ca_cert.clone().or_else(|| own_cert(&settings.listen));
+    let server = Some(settings.listen.url(address));
+    let target = target::find(&ClientArgs { server, context: None, ca_cert, ..args.clone() })?;
+    match (&target.key, local::read(&settings.store.data_dir).ok().flatten()) {
+        (Shown::Local { .. } | Shown::Nothing, Some(token)) => Ok(Target { key: Shown::Given(token), ..target }),
+        _ => Ok(target),
+    }
+}
+
+/// What it shows itself may be all that vouches for it.
+fn own_cert(listen: &Listen) -> Option<PathBuf> {
+    listen.tls.as_ref().map(|files| files.cert.clone())
 }
 
 pub fn none() -> Finding {
     Finding::ok(Check::Server, "none is running here")
 }
 
-/// Who answers at an address, if it is a Baton.
-pub async fn health_at(address: SocketAddr) -> Option<Health> {
-    let server = format!("http://{address}").parse().ok()?;
-    let client = Client::to(Target { server, key: Shown::Nothing }).ok()?;
+/// Who answers where we would listen, if it is a Baton.
+pub async fn health_at(listen: &Listen) -> Option<Health> {
+    let server = listen.url(listen.address).parse().ok()?;
+    let client = Client::to(Target { server, key: Shown::Nothing, ca_cert: own_cert(listen) }).ok()?;
     Health::of(&client.look("/healthz", WAIT).await.ok()?)
 }
 

@@ -146,11 +146,6 @@ impl Server {
         }
     }
 
-    /// Whether it has said so by the time it was up.
-    pub fn said(&self, part: &str) -> bool {
-        self.seen.iter().any(|line| line.contains(part))
-    }
-
     pub fn wait_for_line(&mut self, part: &str) {
         while let Some(line) = self.next_line() {
             if line.contains(part) {
@@ -158,6 +153,11 @@ impl Server {
             }
         }
         panic!("it ended without saying {part:?}: {:#?}", self.seen);
+    }
+
+    /// Whether this was logged so far, up to where it is.
+    pub fn said(&self, part: &str) -> bool {
+        self.seen.iter().any(|line| line.contains(part))
     }
 
     pub fn url(&self) -> String {

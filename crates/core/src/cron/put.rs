@@ -160,7 +160,7 @@ impl Put {
 fn check(spec: &Spec, project: &ProjectId, defs: &Definitions) -> Result<(), PutError> {
     spec.when.check()?;
     let unknown = || PutError::UnknownType { name: spec.kind.clone(), known: defs.names() };
-    let entry = defs.newest(&spec.kind).ok_or_else(unknown)?;
+    let entry = defs.newest(&spec.kind).filter(|entry| !entry.job_type.internal).ok_or_else(unknown)?;
     let bytes = Json::of(&spec.payload).len();
     if bytes > limits::PAYLOAD_BYTES {
         return Err(PutError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });

@@ -25,7 +25,7 @@ pub enum BadWhen {
 }
 
 /// Longest expression.
-const CRON_CHARS: usize = 100;
+pub const CRON_CHARS: usize = 100;
 
 struct Parsed {
     cron: croner::Cron,

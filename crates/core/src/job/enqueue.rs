@@ -59,6 +59,11 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Somebody besides the engine thought of it.
+    pub const fn is_new(self) -> bool {
+        matches!(self, Self::Outside | Self::Schedule(_))
+    }
+
     pub const fn is_outside(self) -> bool {
         matches!(self, Self::Outside | Self::Requeue(_))
     }

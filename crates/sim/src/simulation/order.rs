@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 pub(super) const PROJECTS: [&str; 3] = ["p0", "p1", "p2"];
 
-const DEEDS: [&str; 12] =
-    ["done", "done", "done", "fail", "panic", "park", "wait", "stumble", "stumble", "ask", "talk", "hang"];
+const DEEDS: [&str; 14] = [
+    "done", "done", "done", "fail", "panic", "park", "wait", "stumble", "stumble", "ask", "ask", "ask", "talk", "hang",
+];
 
 /// Behind all other background jobs, until it has waited for too long.
 const LAST: i32 = 300;

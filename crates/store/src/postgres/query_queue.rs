@@ -117,6 +117,19 @@ impl Db {
         found.first().map(|row| Ok((parsed(row, 0)?, rows::doc(row, 1)?))).transpose()
     }
 
+    pub(crate) async fn webhooks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<(OrgId, doc::Key, Doc)>, StoreError> {
+        let sql = format!(
+            "SELECT class, key, org, {} FROM doc WHERE class = 'webhook' AND flag AND key > $1 ORDER BY key LIMIT $2",
+            rows::DOC
+        );
+        let found = self.ask(&sql, &[&after.unwrap_or_default(), &row_limit(limit)]).await?;
+        found.iter().map(|row| Ok((parsed(row, 2)?, doc_key(row)?, rows::doc(row, 3)?))).collect()
+    }
+
     pub(crate) async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
         let sql = "SELECT value FROM sink WHERE org = $1 AND space = $2 AND key = $3";
         let found = self.ask(sql, &[&org.as_str(), &key.space, &key.key]).await?;

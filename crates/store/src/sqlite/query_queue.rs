@@ -98,6 +98,26 @@ impl Db {
         .await
     }
 
+    pub(crate) async fn webhooks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<(OrgId, doc::Key, Doc)>, StoreError> {
+        self.read(move |conn| {
+            let sql = format!(
+                "SELECT class, key, org, {} FROM doc WHERE class = 'webhook' AND flag = 1 AND key > ?1 \
+                 ORDER BY key LIMIT ?2",
+                rows::DOC
+            );
+            let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = all.query_map((after.unwrap_or_default(), row_limit(limit)), |row| {
+                Ok((rows::parsed(row, 2)?, doc_key(row)?, rows::doc(row, 3)?))
+            });
+            found.and_then(Iterator::collect).map_err(store_error)
+        })
+        .await
+    }
+
     pub(crate) async fn sink(&self, org: &OrgId, key: &sink::Key) -> Result<Option<Json>, StoreError> {
         let (org, key) = (org.clone(), key.clone());
         self.read(move |conn| {

@@ -153,7 +153,9 @@ impl<'a> Intake<'a> {
         if !rules.enabled && order.origin != Origin::Engine {
             return Err(EnqueueError::Disabled);
         }
-        let Some(entry) = self.defs.newest(&order.kind) else {
+        // What the engine keeps for itself does not exist for anybody else; they may repeat it.
+        let own = |entry: &&Entry| !entry.job_type.internal || !order.origin.is_new();
+        let Some(entry) = self.defs.newest(&order.kind).filter(own) else {
             return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names() });
         };
         if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {

@@ -1,0 +1,12 @@
+//! What every route says about itself, by its domain word.
+
+pub mod access;
+pub mod decision;
+pub mod document;
+pub mod event;
+pub mod installation;
+pub mod job;
+pub mod lane;
+pub mod letter;
+pub mod orchestrator;
+pub mod schedule;

@@ -1,0 +1,34 @@
+//! Crews: who runs which types, and how many jobs at once.
+//!
+//! What the engine asks of itself runs in a crew of its own: a hundred slow deliveries keep nobody's
+//! work from being done, and the other way round.
+
+use crate::held::Held;
+use crate::options::Options;
+use crate::registry::Registry;
+use baton_core::job::Kind;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+pub(crate) struct Crew {
+    pub kinds: Vec<Kind>,
+    pub slots: usize,
+    /// Whether it rests while the queue is switched off.
+    pub switched: bool,
+    pub held: Arc<Held>,
+    /// Asks for a beat at once: what was claimed just now may be wanted to end already.
+    pub beat_again: Notify,
+}
+
+impl Crew {
+    fn new(kinds: Vec<Kind>, slots: usize, switched: bool) -> Self {
+        Self { kinds, slots, switched, held: Arc::default(), beat_again: Notify::new() }
+    }
+
+    /// Those that have anything to do.
+    pub fn all(registry: &Registry, options: &Options) -> Vec<Arc<Self>> {
+        let (internal, work) = registry.kinds().into_iter().partition(|kind| registry.is_internal(kind));
+        let crews = [Self::new(work, options.slots, true), Self::new(internal, options.errand_slots, false)];
+        crews.into_iter().filter(|crew| !crew.kinds.is_empty()).map(Arc::new).collect()
+    }
+}

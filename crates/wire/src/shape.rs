@@ -1,0 +1,202 @@
+//! The schemas of words that core owns: it says what is true, and knows nothing of documents.
+//!
+//! A field of such a type says `#[schemars(with = "Shape<JobId>")]`. Lengths, prefixes and words come
+//! from core itself; what it only has as code, such as the characters of a name, is written here once
+//! and compared with it in the tests.
+
+use baton_core::access::Role;
+use baton_core::canon::Digest;
+use baton_core::cron::CatchUp;
+use baton_core::decision::{Breach, Choice, ChoiceName};
+use baton_core::id::{DecisionId, DocId, KeyId};
+use baton_core::lane::LaneKey;
+use baton_core::name::{Responsibility, ScheduleName, SessionId};
+use baton_core::{JobId, OrgId, ProjectId, TypeName};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+/// Stands for a `T` of core where a schema is made.
+pub struct Shape<T>(PhantomData<T>);
+
+/// A type of core that has a schema.
+pub trait Shaped {
+    /// What the schema is called in the document.
+    const NAME: &'static str;
+
+    fn shape(generator: &mut SchemaGenerator) -> Schema;
+}
+
+impl<T: Shaped> JsonSchema for Shape<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::shape(generator)
+    }
+}
+
+macro_rules! ids {
+    ($($id:ident: $about:literal),* $(,)?) => {$(
+        impl Shaped for $id {
+            const NAME: &'static str = stringify!($id);
+
+            fn shape(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "description": $about,
+                    "pattern": format!("^{}_[0-9a-f]{{32}}$", Self::PREFIX),
+                })
+            }
+        }
+    )*};
+}
+
+ids! {
+    JobId: "The id of a job.",
+    DocId: "The id of a schedule.",
+    DecisionId: "The id of a decision.",
+    KeyId: "The id of a key; it is no secret.",
+}
+
+macro_rules! names {
+    ($($name:ident: $class:literal, $about:literal),* $(,)?) => {$(
+        impl Shaped for $name {
+            const NAME: &'static str = stringify!($name);
+
+            fn shape(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "description": $about,
+                    "pattern": concat!("^", $class, "+$"),
+                    "minLength": 1,
+                    "maxLength": Self::MAX,
+                    "not": { "enum": [".", ".."] },
+                })
+            }
+        }
+    )*};
+}
+
+names! {
+    OrgId: "[a-z0-9_-]", "The name of an org.",
+    ProjectId: "[A-Za-z0-9._:-]", "The name of a project.",
+    TypeName: "[a-z0-9._-]", "The name of a job type.",
+    ScheduleName: "[A-Za-z0-9._-]", "The name of a schedule, unique in its project.",
+    SessionId: "[A-Za-z0-9._:-]", "The name of a chat session.",
+    Responsibility: "[A-Za-z0-9._-]", "Whose a decision is, such as `development_manager`.",
+    ChoiceName: "[A-Za-z0-9_-]", "The name of an option.",
+}
+
+impl Shaped for LaneKey {
+    const NAME: &'static str = "LaneKey";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "The name of a lane, such as `project:shop`; at most 200 bytes of UTF-8.",
+            "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+            "minLength": 1,
+            "maxLength": Self::MAX,
+        })
+    }
+}
+
+impl Shaped for Digest {
+    const NAME: &'static str = "Digest";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": "A SHA-256.", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+impl Shaped for Role {
+    const NAME: &'static str = "Role";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": "What a key may do.", "enum": Self::ALL.map(Self::as_str) })
+    }
+}
+
+/// Core's type again, for its shape alone.
+macro_rules! mirror {
+    ($($mirror:ident of $real:ident),* $(,)?) => {$(
+        impl Shaped for $real {
+            const NAME: &'static str = stringify!($real);
+
+            fn shape(generator: &mut SchemaGenerator) -> Schema {
+                $mirror::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+mirror!(CatchUpMirror of CatchUp, ChoiceMirror of Choice, BreachMirror of Breach);
+
+/// What happens to moments that passed while nobody looked.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum CatchUpMirror {
+    Skip,
+    /// One job for all of them.
+    One,
+    /// A job for each, up to 100.
+    All,
+}
+
+/// An option of a decision.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ChoiceMirror {
+    #[schemars(with = "Shape<ChoiceName>")]
+    name: (),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    effect: EffectMirror,
+}
+
+/// What an option does to whatever waits.
+#[derive(JsonSchema)]
+#[serde(rename = "Effect", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum EffectMirror {
+    /// It goes on and is handed the answer.
+    GoOn,
+    /// It is cancelled.
+    Cancel,
+    /// It fails.
+    Fail,
+}
+
+/// What happens when nobody has answered by the deadline.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum BreachMirror {
+    /// It waits on, and is told to be overdue.
+    Wait,
+    Cancel,
+    Fail,
+    /// As if this option had been chosen.
+    Choose(#[schemars(with = "Shape<ChoiceName>")] ()),
+    /// Somebody else is asked.
+    Escalate(EscalationMirror),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename = "Escalation", rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used")]
+struct EscalationMirror {
+    #[schemars(with = "Shape<Responsibility>")]
+    to: (),
+    /// How long they have; for ever, unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within_ms: Option<u64>,
+    #[schemars(with = "Shape<Breach>")]
+    then: (),
+}
+
+#[cfg(test)]
+mod tests;
