@@ -14,7 +14,7 @@ use std::sync::Arc;
 use support::{Ask, Database, JSON, Reply, SIGNER, Server, Setup};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-on_both_databases!(delivering => every_operation_succeeds_as_described);
+on_both_databases!(crate::delivering => every_operation_succeeds_as_described);
 
 /// What is sent to webhooks gets lost.
 struct Lost;

@@ -30,6 +30,11 @@ impl Before {
     }
 }
 
+/// Where the last one went, if any did.
+pub fn last(data_dir: &Path) -> Option<PathBuf> {
+    list(data_dir).pop_last().map(|(_, path)| path)
+}
+
 /// The directories in the data directory that the store moved damaged databases into.
 fn list(data_dir: &Path) -> BTreeMap<u32, PathBuf> {
     let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();

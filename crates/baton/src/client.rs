@@ -3,22 +3,19 @@
 //! Every request may be repeated: those that change something carry an idempotency key, so an
 //! answer that got lost is asked for again instead of being feared.
 
-use crate::args::{ClientArgs, DEFAULT_DATA_DIR, DEFAULT_SERVER};
-use crate::contexts::Contexts;
+use crate::args::ClientArgs;
 use crate::fault::Fault;
-use crate::local;
 use crate::patience::{RESTART, Tries};
+use crate::target::{self, Shown, Target};
 use crate::tls;
 use baton_engine::OsEntropy;
 use baton_store::Entropy as _;
-use baton_wire::{BadToken, Problem, Token, header, limit};
-use reqwest::header::RETRY_AFTER;
+use baton_wire::{Problem, header, limit};
+use reqwest::header::{DATE, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -29,7 +26,7 @@ const ANSWER: Duration = Duration::from_millis(limit::WAIT_MS + 30_000);
 pub struct Client {
     http: reqwest::Client,
     server: Url,
-    key: Option<Token>,
+    key: Shown,
     /// How long the server may be away.
     patience: Duration,
 }
@@ -51,27 +48,13 @@ pub fn fresh_key() -> String {
 
 impl Client {
     pub fn new(args: &ClientArgs) -> Result<Self, Fault> {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let contexts = Contexts::read()?;
-        // A server that is named is meant alone: a context's key is not shown to it.
-        let context = match given(&args.server) {
-            Some(_) => None,
-            None => contexts.find(given(&args.context).as_deref())?,
-        };
-        let text = given(&args.server).or_else(|| context.map(|context| context.server.clone()));
-        let text = text.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
-        let plain = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.path() == "/";
-        let server = Url::parse(&text).ok().filter(plain).ok_or_else(|| {
-            Fault::usage(format!("--server: {text:?} is not the address of a server"))
-                .hint("it looks like http://127.0.0.1:22866")
-        })?;
-        let key = match given(&args.key).or_else(|| context.and_then(|context| context.key.clone())) {
-            Some(text) => Some(text.trim().parse().map_err(|error: BadToken| Fault::usage(format!("--key: {error}")))?),
-            None => local_key(&server),
-        };
+        Self::to(target::find(args)?)
+    }
+
+    pub fn to(Target { server, key, ca_cert }: Target) -> Result<Self, Fault> {
         // A proxy has nothing to do with a server on this machine.
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::client(&server, args.ca_cert.as_deref())?)
+            .tls_backend_preconfigured(tls::client(&server, ca_cert.as_deref())?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
@@ -116,10 +99,20 @@ impl Client {
         let mut url = self.server.clone();
         url.set_path(path);
         let request = self.http.request(method, url);
-        match &self.key {
+        match self.key.token() {
             Some(key) => request.bearer_auth(key.reveal()),
             None => request,
         }
+    }
+
+    /// One question, asked once: what was answered, whatever it is.
+    pub async fn look(&self, path: &str, wait: Duration) -> Result<Seen, Fault> {
+        let request = self.request(Method::GET, path).timeout(wait);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?.to_vec();
+        Ok(Seen { status, date, body })
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: impl Fn() -> RequestBuilder) -> Result<Said<T>, Fault> {
@@ -179,15 +172,6 @@ impl Client {
     }
 }
 
-/// The key to a server on this machine; whoever may read its file may use it.
-fn local_key(server: &Url) -> Option<Token> {
-    let host = server.host_str()?.trim_matches(['[', ']']);
-    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    let data_dir = std::env::var_os("BATON_DATA_DIR").filter(|dir| !dir.is_empty());
-    let data_dir = data_dir.map_or_else(|| PathBuf::from(DEFAULT_DATA_DIR), PathBuf::from);
-    if here { local::key(server.port_or_known_default()?, &data_dir) } else { None }
-}
-
 /// A name as one segment of a path, whatever it contains.
 pub fn segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
@@ -206,6 +190,14 @@ pub struct Said<T> {
     pub value: T,
     /// The key was used before: nothing was done, and this is the answer of then.
     pub replayed: bool,
+}
+
+/// An answer as it came.
+pub struct Seen {
+    pub status: StatusCode,
+    /// When it was given, by the server's clock.
+    pub date: Option<String>,
+    pub body: Vec<u8>,
 }
 
 enum Answer {

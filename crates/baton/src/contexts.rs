@@ -28,19 +28,20 @@ pub struct Context {
     pub key: Option<String>,
 }
 
-fn path() -> Result<PathBuf, Fault> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
-    let config = config.ok_or_else(|| {
-        Fault::new("file_unusable", "there is no place for contexts: neither XDG_CONFIG_HOME nor HOME is set")
-    })?;
-    Ok(config.join("baton").join("contexts.toml"))
-}
-
 impl Contexts {
+    /// The file they are kept in.
+    pub fn path() -> Result<PathBuf, Fault> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
+        let config = config.ok_or_else(|| {
+            Fault::new("file_unusable", "there is no place for contexts: neither XDG_CONFIG_HOME nor HOME is set")
+        })?;
+        Ok(config.join("baton").join("contexts.toml"))
+    }
+
     /// Those there are; none if nobody made any, or there is no place for them.
     pub fn read() -> Result<Self, Fault> {
-        let Ok(path) = path() else { return Ok(Self::default()) };
+        let Ok(path) = Self::path() else { return Ok(Self::default()) };
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -51,7 +52,7 @@ impl Contexts {
     }
 
     fn write(&self) -> Result<(), Fault> {
-        let path = path()?;
+        let path = Self::path()?;
         let failed = |error: io::Error| Fault::new("file_unusable", format!("{}: {error}", path.display()));
         let dir = path.parent().map_or_else(PathBuf::new, PathBuf::from);
         fs::create_dir_all(&dir).map_err(failed)?;
@@ -66,6 +67,10 @@ impl Contexts {
         fs::rename(&draft, &path).map_err(failed)
     }
 
+    pub fn len(&self) -> usize {
+        self.contexts.len()
+    }
+
     /// The one that is named, or else the current one.
     pub fn find(&self, name: Option<&str>) -> Result<Option<&Context>, Fault> {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
@@ -77,23 +82,37 @@ impl Contexts {
     }
 }
 
+impl Contexts {
+    fn shown(&self) -> Vec<Shown> {
+        let shown = |(name, context): (&String, &Context)| Shown {
+            name: name.clone(),
+            server: context.server.clone(),
+            has_key: context.key.is_some(),
+            current: self.current.as_ref() == Some(name),
+        };
+        self.contexts.iter().map(shown).collect()
+    }
+}
+
 pub fn run(args: ContextsArgs) -> Result<(), Fault> {
     match args.command {
         ContextsCommand::Add(args) => add(args),
         ContextsCommand::Use(args) => {
             let mut all = Contexts::read()?;
             all.find(Some(&args.name))?;
-            all.current = Some(args.name);
-            all.write()
+            all.current = Some(args.name.clone());
+            all.write()?;
+            say(&all.shown(), args.json)
         }
         ContextsCommand::Remove(args) => {
             let mut all = Contexts::read()?;
             all.find(Some(&args.name))?;
             all.contexts.remove(&args.name);
             all.current = all.current.filter(|name| *name != args.name);
-            all.write()
+            all.write()?;
+            say(&all.shown(), args.json)
         }
-        ContextsCommand::List(args) => list(args.json),
+        ContextsCommand::List(args) => say(&Contexts::read()?.shown(), args.json),
     }
 }
 
@@ -106,22 +125,17 @@ fn add(args: AddContextArgs) -> Result<(), Fault> {
     if key.as_ref().is_some_and(|key| key.parse::<baton_wire::Token>().is_err()) {
         return Err(Fault::usage("that is no key; one begins with bk_ and has 100 characters"));
     }
+    crate::target::url(&args.server)?;
     all.current.get_or_insert_with(|| args.name.clone());
     all.contexts.insert(args.name, Context { server: args.server, key });
-    all.write()
+    all.write()?;
+    say(&all.shown(), args.json)
 }
 
-fn list(json: bool) -> Result<(), Fault> {
-    let all = Contexts::read()?;
-    let shown = all.contexts.iter().map(|(name, context)| Shown {
-        name: name.clone(),
-        server: context.server.clone(),
-        has_key: context.key.is_some(),
-        current: all.current.as_ref() == Some(name),
-    });
-    let shown: Vec<Shown> = shown.collect();
+/// All there are, after whatever was done to them.
+fn say(shown: &[Shown], json: bool) -> Result<(), Fault> {
     if json {
-        return print::json(&shown);
+        return print::json(&serde_json::json!({ "contexts": shown }));
     }
     if shown.is_empty() {
         writeln!(print::out(), "{}", dim("no contexts"))?;

@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 14] = [
+pub const CODES: [(&str, Exit, &str); 15] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
@@ -48,6 +48,7 @@ pub const CODES: [(&str, Exit, &str); 14] = [
     ("job_not_completed", Exit::NotCompleted, "The job did not complete"),
     ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
     ("not_delivered", Exit::NotCompleted, "Nothing was delivered"),
+    ("unhealthy", Exit::Failed, "The doctor found problems"),
     ("history_violated", Exit::Data, "The history is not as it was written"),
 ];
 

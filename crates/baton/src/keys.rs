@@ -95,8 +95,8 @@ fn names<T: ToString>(all: &BTreeSet<T>) -> String {
 fn table(keys: &[Key]) -> Result<(), Fault> {
     let row = |key: &Key| {
         let dead = match (key.revoked_at, key.expires_at) {
-            (Some(at), _) => format!("revoked {at:.20}"),
-            (None, Some(at)) => format!("until {at:.20}"),
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(at)) => format!("until {at}"),
             (None, None) => String::new(),
         };
         let scope = [key.projects.as_ref().map(names), key.types.as_ref().map(names)];

@@ -1,8 +1,10 @@
 //! Finding the server on this machine and the key to it, from any directory.
 //!
 //! A server that listens on loopback notes under its port where its data is. Whoever may read the
-//! first key there, may use it: the file's owner, and nobody else.
+//! first key there, may use it: the file's owner, and nobody else. The key is shown only to a server
+//! that is up and holds that directory: after a crash, somebody else may listen on its port.
 
+use crate::address;
 use baton_wire::Token;
 use std::fs;
 use std::io;
@@ -49,8 +51,8 @@ impl Drop for Noted {
 pub fn key(port: u16, data_dir: &Path) -> Option<Token> {
     let noted = notes().and_then(|notes| fs::read(notes.join(port.to_string())).ok());
     let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()).map(PathBuf::from);
-    let here = crate::address::read(data_dir).filter(|address| address.port() == port).map(|_| data_dir.to_owned());
-    noted.into_iter().chain(here).find_map(|dir| read(&dir).ok().flatten())
+    let up = |dir: &PathBuf| address::alive(dir).is_some_and(|address| address.port() == port);
+    noted.into_iter().chain([data_dir.to_owned()]).filter(up).find_map(|dir| read(&dir).ok().flatten())
 }
 
 /// The first key, as it is kept in a data directory.

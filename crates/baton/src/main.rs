@@ -7,9 +7,11 @@ mod aside;
 mod audit;
 mod banner;
 mod client;
+mod completions;
 mod config;
 mod contexts;
 mod decisions;
+mod doctor;
 mod events;
 mod fault;
 mod first;
@@ -29,6 +31,7 @@ mod print;
 mod schedules;
 mod server;
 mod signals;
+mod target;
 mod tls;
 mod version;
 mod webhooks;
@@ -67,6 +70,8 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Contexts(args) => contexts::run(args),
         Command::Events(args) => client::block_on(events::run(args)),
         Command::Audit(args) => audit::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(args),
     }
 }

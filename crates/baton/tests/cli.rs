@@ -69,17 +69,17 @@ fn a_job_is_enqueued_waited_for_shown_and_listed() {
 #[test]
 fn the_same_key_gives_the_same_job() {
     let (server, _dir) = started();
-    let args = ["jobs", "enqueue", "noop", "--project", "p", "--json", "--key", "invoice-4711"];
+    let args = ["jobs", "enqueue", "noop", "--project", "p", "--json", "--idempotency-key", "invoice-4711"];
     let first = server.ask(&args).ok();
     assert!(first.err.is_empty(), "{first:?}");
     let again = server.ask(&args).ok();
     assert_eq!(again.json()["id"], first.json()["id"]);
     assert!(again.err.contains("used before"), "{again:?}");
-    let other = server.ask(&["jobs", "enqueue", "echo", "--project", "p", "--key", "invoice-4711"]);
+    let other = server.ask(&["jobs", "enqueue", "echo", "--project", "p", "--idempotency-key", "invoice-4711"]);
     other.failed(1, "idempotency_key_reused");
     let mine = ["jobs", "enqueue", "noop", "--project", "p", "--json"];
     assert_ne!(server.ask(&mine).ok().json()["id"], server.ask(&mine).ok().json()["id"]);
-    assert_eq!(server.ask(&["jobs", "enqueue", "noop", "--project", "p", "--key", "ü"]).code, Some(2));
+    assert_eq!(server.ask(&["jobs", "enqueue", "noop", "--project", "p", "--idempotency-key", "ü"]).code, Some(2));
     server.stop();
 }
 
@@ -133,9 +133,9 @@ fn a_parked_job_is_woken() {
     let job = server.ask(&args).ok().json();
     let id = job["id"].as_str().unwrap().to_owned();
     // Until it is parked: queued, started, parked.
-    server.ask(&["events", "tail", "--from-start", "--limit", "3", "--json"]).ok();
+    server.heard(3, &["--json"]).ok();
     assert_eq!(server.ask(&["jobs", "wake", &id, "--json"]).ok().json()["id"], id.as_str());
-    let rest = server.ask(&["events", "tail", "--from-start", "--limit", "6"]).ok().out;
+    let rest = server.heard(6, &[]).ok().out;
     assert!(rest.lines().last().unwrap().contains("job.completed"), "{rest}");
     server.ask(&["jobs", "wake", &id]).failed(1, "invalid_transition");
     let unknown = server.ask(&["jobs", "wake", "job_018bcfe568007001800000000000002a"]);
@@ -150,12 +150,12 @@ fn events_are_printed_one_a_line_and_resumed() {
     let all = server.ask(&["events", "tail", "--no-follow", "--json"]).ok().out;
     let events: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<_> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["job.queued", "job.started", "job.completed"]);
-    let cursor = events[0]["cursor"].as_str().unwrap();
+    assert_eq!(kinds, ["org.founded", "key.created", "job.queued", "job.started", "job.completed"]);
+    let cursor = events[2]["cursor"].as_str().unwrap();
     let rest = server.ask(&["events", "tail", "--no-follow", "--json", "--after", cursor]).ok().out;
     assert_eq!(rest.lines().count(), 2);
     let text = server.ask(&["events", "tail", "--no-follow"]).ok().out;
-    assert_eq!(text.lines().count(), 3);
+    assert_eq!(text.lines().count(), 5);
     server.ask(&["events", "tail", "--no-follow", "--after", "nonsense"]).failed(1, "invalid_cursor");
     server.stop();
 }

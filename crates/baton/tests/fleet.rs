@@ -8,9 +8,8 @@ use baton_core::time::Span;
 use baton_wire::{Event, EventList, Job, JobState};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::Path;
-use support::{Schema, Server, get, http};
+use support::{Door, Schema, Server, get, http};
 
 /// What each server runs at once: with twice as many jobs, each has its hands full.
 const SLOTS: usize = 4;
@@ -28,24 +27,27 @@ fn what_a_killed_server_held_is_finished_by_the_other_in_time_and_once() {
     let Some(schema) = Schema::create() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (victim, survivor) = (serve(dir.path(), "victim", &schema), serve(dir.path(), "survivor", &schema));
+    // The first of them made the key that opens both.
+    let door = Door { key: victim.key.clone(), ..survivor.door() };
     let mut jobs = BTreeSet::new();
     for n in 0..2 * SLOTS {
         let to = if n % 2 == 0 { &victim } else { &survivor };
-        jobs.insert(post(to.address, n, WORK_MS).id.to_string());
+        let to = Door { address: to.address, ..door.clone() };
+        jobs.insert(post(&to, n, WORK_MS).id.to_string());
     }
-    let mut history = History::new(survivor.address);
+    let mut history = History::new(door.clone());
     history.until(|seen| seen.of("job.started").count() == jobs.len());
     let name = std::fs::read_to_string(dir.path().join("victim").join("node")).unwrap();
     let by_victim = history.of("job.started").filter(|event| event.data["worker"] == name.trim());
     let held = by_victim.map(|event| event.subject.clone()).collect::<BTreeSet<_>>();
     assert_eq!(held.len(), SLOTS, "both have their hands full");
     // The moment by the clock that dates everything else; it waits behind a job that is under way.
-    let last_seen_alive = post(survivor.address, 0, 0);
+    let last_seen_alive = post(&door, 0, 0);
     victim.kill();
     jobs.insert(last_seen_alive.id.to_string());
     // Who comes now waits in the same lanes, behind jobs of the living and of the dead.
     for n in 0..2 * SLOTS {
-        jobs.insert(post(survivor.address, n, 0).id.to_string());
+        jobs.insert(post(&door, n, 0).id.to_string());
     }
     history.until(|seen| seen.of("job.completed").count() >= jobs.len());
     let in_time = last_seen_alive.created_at.0.plus(Span(LEASE.0 + TAKE_OVER.0));
@@ -57,11 +59,11 @@ fn what_a_killed_server_held_is_finished_by_the_other_in_time_and_once() {
     assert_eq!(completed.iter().cloned().collect::<BTreeSet<_>>(), jobs);
     assert_eq!(completed.len(), jobs.len(), "none completes twice");
     for id in &jobs {
-        let job: Job = get(survivor.address, &format!("/api/v1/jobs/{id}"));
+        let job: Job = get(&door, &format!("/api/v1/jobs/{id}"));
         let attempts = if held.contains(id) { 2 } else { 1 };
         assert_eq!((job.state, job.attempts, job.failures), (JobState::Completed, attempts, 0), "{job:?}");
     }
-    let audit = survivor.ask(&["audit", "--json"]).ok().json();
+    let audit = survivor.ask(&["audit", "--json", "--key", &door.key]).ok().json();
     assert_eq!(audit["clean"], true, "{audit}");
     survivor.stop();
     schema.remove();
@@ -76,24 +78,24 @@ fn serve(dir: &Path, node: &str, schema: &Schema) -> Server {
 }
 
 /// An echo in a project of its number.
-fn post(address: SocketAddr, n: usize, work_ms: u32) -> Job {
+fn post(door: &Door, n: usize, work_ms: u32) -> Job {
     let order = json!({ "type": "echo", "projectId": format!("p{n}"), "payload": { "work_ms": work_ms } });
     let headers = "Content-Type: application/json\r\n";
-    let (status, _, body) = http(address, "POST", "/api/v1/jobs", headers, &order.to_string()).unwrap();
+    let (status, _, body) = http(door, "POST", "/api/v1/jobs", headers, &order.to_string()).unwrap();
     assert_eq!(status, 201, "{body}");
     serde_json::from_str(&body).unwrap()
 }
 
 /// All that has happened, as far as it was read.
 struct History {
-    address: SocketAddr,
+    door: Door,
     after: String,
     events: Vec<Event>,
 }
 
 impl History {
-    const fn new(address: SocketAddr) -> Self {
-        Self { address, after: String::new(), events: Vec::new() }
+    const fn new(door: Door) -> Self {
+        Self { door, after: String::new(), events: Vec::new() }
     }
 
     fn of(&self, kind: &str) -> impl Iterator<Item = &Event> {
@@ -106,7 +108,7 @@ impl History {
         while !enough(self) {
             assert!(quiet < QUIET_MAX, "nothing more happens after {:#?}", self.events.last());
             let path = format!("/api/v1/events?limit=1000&wait_ms=10000{}", self.after);
-            let list: EventList = get(self.address, &path);
+            let list: EventList = get(&self.door, &path);
             quiet = if list.events.is_empty() { quiet + 1 } else { 0 };
             self.after = format!("&after={}", list.next);
             self.events.extend(list.events);

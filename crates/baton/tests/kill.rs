@@ -11,10 +11,9 @@ use baton_core::rng::Rng;
 use baton_sim::seed::seed;
 use baton_wire::{EventList, Job, JobList, JobState};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use support::{PATIENCE, Schema, Server, get, http, run};
+use support::{Door, PATIENCE, Schema, Server, get, http, run};
 
 const CLIENTS: usize = 8;
 const PROJECTS: usize = 3;
@@ -53,13 +52,14 @@ fn check(database: Option<&str>) {
         load.until(server, FEWEST + rng.below(MOST - FEWEST));
     }
     let server = Server::serve(dir.path(), &settings);
-    load.finish(server.address);
+    let door = server.door();
+    load.finish(&door);
     let book = load.book.into_inner().unwrap();
     assert!(book.unanswered.is_empty());
     eprintln!("{kills} kills, {} jobs, {} sent more than once", book.acknowledged.len(), book.repeated);
-    repeat_everything(server.address, &book);
-    wait_for_the_end(server.address, book.acknowledged.len());
-    compare(server.address, &book);
+    repeat_everything(&door, &book);
+    wait_for_the_end(&door, book.acknowledged.len());
+    compare(&door, &book);
     let audit = server.ask(&["audit", "--json"]).ok().json();
     assert_eq!(audit["clean"], true, "{audit}");
     server.stop();
@@ -86,12 +86,12 @@ impl Load {
     /// Loads a server until it has acknowledged so many, then kills it.
     fn until(&self, server: Server, acknowledgements: u64) {
         let goal = self.book.lock().unwrap().acknowledged.len() + acknowledgements as usize;
-        let address = server.address;
+        let door = &server.door();
         let (reached, is_reached) = channel();
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 let reached = reached.clone();
-                scope.spawn(move || while self.send_one(address, true, goal, &reached) {});
+                scope.spawn(move || while self.send_one(door, true, goal, &reached) {});
             }
             is_reached.recv_timeout(PATIENCE).expect("the load gets through");
             server.kill();
@@ -99,13 +99,13 @@ impl Load {
     }
 
     /// Repeats what was not answered, until everything is.
-    fn finish(&self, address: SocketAddr) {
+    fn finish(&self, door: &Door) {
         let (reached, _is_reached) = channel();
-        while self.send_one(address, false, usize::MAX, &reached) {}
+        while self.send_one(door, false, usize::MAX, &reached) {}
     }
 
     /// False if there is nobody to send to, or nothing to send.
-    fn send_one(&self, address: SocketAddr, more: bool, goal: usize, reached: &Sender<()>) -> bool {
+    fn send_one(&self, door: &Door, more: bool, goal: usize, reached: &Sender<()>) -> bool {
         let n = {
             let mut book = self.book.lock().unwrap();
             match book.unanswered.pop() {
@@ -120,7 +120,7 @@ impl Load {
                 None => return false,
             }
         };
-        let answer = post(address, n);
+        let answer = post(door, n);
         let mut book = self.book.lock().unwrap();
         let Some((status, body)) = answer else {
             book.unanswered.push(n);
@@ -139,26 +139,26 @@ fn project(n: usize) -> String {
     format!("p{}", n % PROJECTS)
 }
 
-fn post(address: SocketAddr, n: usize) -> Option<(u16, String)> {
+fn post(door: &Door, n: usize) -> Option<(u16, String)> {
     let body = format!(r#"{{"type":"echo","projectId":"{}","payload":{{"message":"m{n}"}}}}"#, project(n));
     let headers = format!("Content-Type: application/json\r\nIdempotency-Key: key-{n}\r\n");
-    http(address, "POST", "/api/v1/jobs", &headers, &body).map(|(status, _, body)| (status, body))
+    http(door, "POST", "/api/v1/jobs", &headers, &body).map(|(status, _, body)| (status, body))
 }
 
 /// Every key is still known, with the very answer that was given first.
-fn repeat_everything(address: SocketAddr, book: &Book) {
+fn repeat_everything(door: &Door, book: &Book) {
     for (n, first) in &book.acknowledged {
-        let (status, body) = post(address, *n).unwrap();
+        let (status, body) = post(door, *n).unwrap();
         assert_eq!((status, &body), (200, first), "key-{n}");
     }
 }
 
 /// Follows the history until so many jobs have ended.
-fn wait_for_the_end(address: SocketAddr, jobs: usize) {
+fn wait_for_the_end(door: &Door, jobs: usize) {
     let mut ended = BTreeSet::new();
     let mut after = String::new();
     while ended.len() < jobs {
-        let list: EventList = get(address, &format!("/api/v1/events?limit=1000&wait_ms=30000{after}"));
+        let list: EventList = get(door, &format!("/api/v1/events?limit=1000&wait_ms=30000{after}"));
         assert!(!list.events.is_empty(), "{} of {jobs} have ended, and nothing more happens", ended.len());
         after = format!("&after={}", list.next);
         for event in list.events {
@@ -170,13 +170,13 @@ fn wait_for_the_end(address: SocketAddr, jobs: usize) {
 }
 
 /// The jobs that are there are those that were acknowledged: each once, each with its result.
-fn compare(address: SocketAddr, book: &Book) {
+fn compare(door: &Door, book: &Book) {
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
     for p in 0..PROJECTS {
         let mut cursor = String::new();
         loop {
             let path = format!("/api/v1/projects/{}/jobs?limit=200{cursor}", project(p));
-            let list: JobList = get(address, &path);
+            let list: JobList = get(door, &path);
             for job in list.jobs {
                 assert!(jobs.insert(job.id.to_string(), job).is_none(), "a job is listed twice");
             }

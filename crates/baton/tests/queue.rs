@@ -265,11 +265,42 @@ fn a_question_is_shown_and_answered() {
     until(&server, &id, "job.asked");
     let text = server.ask(&["jobs", "get", &id]).ok().out;
     assert!(text.contains("awaiting_user_confirmation (person)") && text.contains("question"), "{text}");
-    server.ask(&["jobs", "confirm", &id, "--no", "--note", "too much"]).ok();
+    let open = server.ask(&["decisions", "list", "--json"]).ok().json();
+    assert_eq!((&open["decisions"][0]["subject"], &open["decisions"][1]), (&json!(id), &Value::Null));
+    let decision = open["decisions"][0]["id"].as_str().unwrap();
+    let table = server.ask(&["decisions", "list", "--subject", &id, "--project", "p"]).ok().out;
+    assert!(
+        table.starts_with("DECISION ") && table.contains(decision) && table.contains("confirm, decline"),
+        "{table}"
+    );
+    assert_eq!(server.ask(&["decisions", "list", "--project", "q"]).ok().out, "nothing is to be decided\n");
+    let text = server.ask(&["decisions", "show", decision]).ok().out;
+    assert!(text.contains("open") && text.contains("option") && text.contains("pay?"), "{text}");
+
+    let resolve = ["decisions", "resolve", decision];
+    let unknown = server.ask(&[&resolve[..], &["perhaps"]].concat());
+    assert!(unknown.failed(1, "unknown_option").contains("confirm"), "{unknown:?}");
+    assert_eq!(server.ask(&[&resolve[..], &["confirm", "--data", "{"]].concat()).code, Some(2));
+    let answer = ["decline", "--comment", "too much", "--data", r#"{"limit":5}"#, "--idempotency-key", "a-1", "--json"];
+    let closed = server.ask(&[&resolve[..], &answer].concat()).ok().json();
+    assert_eq!((&closed["state"], &closed["resolution"]["option"]), (&json!("resolved"), &json!("decline")));
+    // The same answer again is the same; another one comes too late.
+    assert_eq!(server.ask(&[&resolve[..], &answer].concat()).ok().json(), closed);
+    let late = server.ask(&[&resolve[..], &["confirm"]].concat());
+    assert!(late.failed(1, "decision_closed").contains("hint: see how it was decided"), "{late:?}");
     server.ask(&["jobs", "watch", &id]).ok();
     let job = server.ask(&["jobs", "get", &id, "--json"]).ok().json();
-    assert_eq!(job["result"]["answer"], json!({ "confirmed": false, "note": "too much" }));
-    server.ask(&["jobs", "confirm", &id]).failed(1, "invalid_transition");
+    let told = &job["result"]["answer"];
+    assert_eq!(
+        (&told["option"], &told["comment"], &told["data"]["limit"]),
+        (&json!("decline"), &json!("too much"), &json!(5))
+    );
+    let text = server.ask(&["decisions", "show", decision]).ok().out;
+    assert!(text.contains("resolved") && text.contains("chosen") && text.contains("too much"), "{text}");
+    let all = server.ask(&["decisions", "list", "--all", "--json"]).ok().json();
+    assert_eq!(all["decisions"][0]["id"], decision);
+    let gone = server.ask(&["decisions", "show", "dec_018bcfe568007001800000000000002a"]);
+    assert!(gone.failed(1, "decision_not_found").contains("hint: "), "{gone:?}");
     server.stop();
 }
 

@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::Receiver;
-use support::{PATIENCE, Schema, Server, command, lines, run, run_with, signal};
+use support::{PATIENCE, STATE, Schema, Server, command, lines, run, run_with, signal};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -41,7 +41,8 @@ fn up_says_where_it_is_and_what_to_try_and_that_works() {
     assert_eq!(tries.len(), 3, "{banner}");
     // As somebody would paste them; the last one would follow for ever.
     for line in &tries[..2] {
-        let output = std::process::Command::new("/bin/sh").args(["-c", line]).output().unwrap();
+        let output =
+            std::process::Command::new("/bin/sh").args(["-c", line]).env("XDG_STATE_HOME", STATE).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("completed"), "{line}: {output:?}");
     }
@@ -102,8 +103,11 @@ fn being_told_once_ends_it_well_and_twice_at_once() {
         let mut server = Server::serve(dir.path(), &[]);
         // A request whose body does not come keeps it from ending for a while.
         let mut slow = TcpStream::connect(server.address).unwrap();
-        let head = "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-                    Expect: 100-continue\r\nContent-Length: 9\r\n\r\n";
+        let head = format!(
+            "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+            server.key
+        );
         slow.write_all(head.as_bytes()).unwrap();
         // The server asks for it: so it is waiting.
         let mut asked = [0; 12];
@@ -125,11 +129,11 @@ fn what_was_accepted_is_there_after_a_restart() {
         ["jobs", "enqueue", "echo", "--project", "p", "--json", "--payload", r#"{"wait":true,"message":"still"}"#];
     let job = server.ask(&args).ok().json();
     let id = job["id"].as_str().unwrap().to_owned();
-    server.ask(&["events", "tail", "--from-start", "--limit", "3"]).ok();
+    server.heard(3, &[]).ok();
     server.stop();
     let server = Server::serve(dir.path(), &[]);
     server.ask(&["jobs", "wake", &id]).ok();
-    server.ask(&["events", "tail", "--from-start", "--limit", "6"]).ok();
+    server.heard(6, &[]).ok();
     let job = server.ask(&["jobs", "get", &id, "--json"]).ok().json();
     assert_eq!((&job["state"], &job["result"]["message"]), (&json!("completed"), &json!("still")));
     server.stop();

@@ -7,11 +7,13 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{PATIENCE, Ran, Server, http, run, run_with};
+use support::{Door, PATIENCE, Ran, Server, http, run, run_with};
 use tempfile::TempDir;
 
 /// A directory with a certificate for this machine and its key in it.
@@ -100,7 +102,7 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
 fn who_speaks_plainly_to_a_port_with_tls_is_told_so() {
     let place = Place::new();
     let server = place.serve("127.0.0.1:0", &[]);
-    let (status, head, body) = http(server.address, "GET", "/healthz", "", "").unwrap();
+    let (status, head, body) = http(&server.door(), "GET", "/healthz", "", "").unwrap();
     let problem: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, problem["code"].as_str()), (400, Some("https_needed")), "{head}");
     let ran = place.ask(&["jobs", "list", "--project", "p"], &server.url());
@@ -163,7 +165,8 @@ fn what_others_reach_needs_tls_or_somebody_who_says_otherwise() {
 
     let server = Server::serve_on("0.0.0.0:0", &data, &["--insecure-plaintext"]);
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
-    assert_eq!(http(near, "GET", "/healthz", "", "").unwrap().0, 200);
+    let near = Door { address: near, ..server.door() };
+    assert_eq!(http(&near, "GET", "/healthz", "", "").unwrap().0, 200);
     assert!(server.said("listening without TLS"), "and it is logged");
     server.stop();
 }
@@ -190,6 +193,28 @@ fn a_server_goes_by_the_names_it_was_given() {
     assert_eq!(ask("evil.example", ""), 403);
     assert_eq!(ask("10.1.2.3", ""), 403, "nobody reaches it by that address");
     assert_eq!(ask("filed.example", "https://evil.example"), 403);
+    server.stop();
+}
+
+#[test]
+fn the_doctor_speaks_tls_to_a_server_that_does() {
+    let place = Place::new();
+    let server = place.serve("127.0.0.1:0", &[]);
+    let (cert, data) = (place.cert.to_str().unwrap(), place.data());
+    let doctor = |key: &str| {
+        let args = ["doctor", "--json", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
+        run(&[&args[..], &["--tls-cert", cert, "--tls-key", key]].concat())
+    };
+    std::fs::set_permissions(&place.key, Permissions::from_mode(0o600)).unwrap();
+    let ran = doctor(place.key.to_str().unwrap()).ok();
+    assert!(ran.out.contains("is ready") && ran.out.contains("is accepted as admin"), "{ran:?}");
+    assert!(ran.out.contains("https://127.0.0.1:"), "{ran:?}");
+    let other = Place::new();
+    let broken = doctor(other.key.to_str().unwrap());
+    assert!(broken.code == Some(1) && broken.out.contains("is not the key of"), "{broken:?}");
+    std::fs::set_permissions(&place.key, Permissions::from_mode(0o644)).unwrap();
+    let open = doctor(place.key.to_str().unwrap());
+    assert!(open.code == Some(1) && open.out.contains("may be read by others"), "{open:?}");
     server.stop();
 }
 

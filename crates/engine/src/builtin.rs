@@ -24,7 +24,7 @@ pub(crate) fn register(all: &mut Registry) {
     all.add(JobType { max_attempts: Some(2), ..plain("echo", 1, ECHO_1) }, run_echo_1);
     all.add(noop(2), run_noop);
     all.define(Echo { version: 2 });
-    all.define(Echo { version: 3 });
+    all.define(Echo::NEWEST);
 }
 
 fn plain(name: &'static str, version: u32, summary: &str) -> JobType {
@@ -104,6 +104,10 @@ enum Fail {
 /// Answers with its message: to try things out with.
 pub struct Echo {
     pub version: u32,
+}
+
+impl Echo {
+    pub const NEWEST: Self = Self { version: 3 };
 }
 
 impl JobDefinition for Echo {

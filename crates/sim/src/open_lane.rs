@@ -23,8 +23,6 @@ pub fn registry() -> Registry {
 
 pub const VERSION: u32 = 9;
 
-const ECHO: Echo = Echo { version: 3 };
-
 struct OpenEcho;
 
 impl JobDefinition for OpenEcho {
@@ -32,10 +30,10 @@ impl JobDefinition for OpenEcho {
     type Output = Value;
 
     fn job_type(&self) -> JobType {
-        JobType { lane: rule(), ..JobType::new(ECHO.job_type().name, VERSION, "") }
+        JobType { lane: rule(), ..JobType::new(Echo::NEWEST.job_type().name, VERSION, "") }
     }
 
     async fn run(&self, cx: JobCx, payload: Self::Payload) -> Result<Done<Value>, Failure> {
-        ECHO.run(cx, payload).await
+        Echo::NEWEST.run(cx, payload).await
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! Elsewhere: every rule (`baton-core`), who claims and fires and when (`baton-engine`).
 
+mod checkup;
 mod cursor;
 mod error;
 #[cfg(feature = "faults")]
@@ -30,6 +31,7 @@ mod signals;
 mod sqlite;
 mod store;
 
+pub use checkup::{Checkup, Place, Server};
 pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};

@@ -31,6 +31,21 @@ pub(crate) struct Applied {
     pub checksum: Vec<u8>,
 }
 
+/// The newest schema that stands in a database, and the newest that this binary makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Versions {
+    pub found: u32,
+    pub known: u32,
+}
+
+/// How a database stands that this binary can work with, now or once it has migrated it.
+pub(crate) fn versions(known: &[Migration], applied: &[Applied]) -> Result<Versions, OpenError> {
+    pending(known, applied)?;
+    let newest = |versions: &mut dyn Iterator<Item = u32>| versions.max().unwrap_or(0);
+    let found = newest(&mut applied.iter().map(|a| a.version));
+    Ok(Versions { found, known: newest(&mut known.iter().map(|m| m.version)) })
+}
+
 /// The migrations still to run, or why this binary must keep away.
 pub(crate) fn pending<'a>(known: &'a [Migration], applied: &[Applied]) -> Result<Vec<&'a Migration>, OpenError> {
     let knows = known.last().map_or(0, |m| m.version);
@@ -51,12 +66,8 @@ pub(crate) fn pending<'a>(known: &'a [Migration], applied: &[Applied]) -> Result
 
 /// For looking at a database without changing it: nothing may be missing.
 pub(crate) fn complete(known: &[Migration], applied: &[Applied]) -> Result<(), OpenError> {
-    if pending(known, applied)?.is_empty() {
-        return Ok(());
-    }
-    let newest = |versions: &mut dyn Iterator<Item = u32>| versions.max().unwrap_or(0);
-    let found = newest(&mut applied.iter().map(|a| a.version));
-    Err(OpenError::TooOld { found, known: newest(&mut known.iter().map(|m| m.version)) })
+    let Versions { found, known } = versions(known, applied)?;
+    if found < known { Err(OpenError::TooOld { found, known }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -91,6 +102,7 @@ mod tests {
     #[test]
     fn whoever_only_looks_is_told_what_is_missing() {
         assert!(complete(&[ONE], &[applied(&ONE, 1)]).is_ok());
+        assert!(complete(&[ONE], &[applied(&ONE, 1), applied(&TWO, 1)]).is_ok(), "newer, and still fine");
         let no = complete(&[ONE, TWO], &[applied(&ONE, 1)]).unwrap_err();
         assert!(matches!(no, OpenError::TooOld { found: 1, known: 2 }), "{no}");
     }

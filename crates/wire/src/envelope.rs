@@ -7,6 +7,7 @@
 use crate::Object;
 use crate::job::Progress;
 use crate::orchestrator::OrchestratorState;
+use crate::shape::Shape;
 use baton_core::JobId;
 use baton_core::job::State;
 use schemars::JsonSchema;
@@ -92,6 +93,7 @@ impl JobNews {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobPayload {
+    #[schemars(with = "Shape<JobId>")]
     pub job_id: JobId,
     pub project_id: String,
     pub job_type: String,

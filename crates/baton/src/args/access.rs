@@ -206,6 +206,16 @@ Examples:
     List(ContextListArgs),
 }
 
+impl ContextsCommand {
+    pub const fn json(&self) -> bool {
+        match self {
+            Self::Add(args) => args.json,
+            Self::Use(args) | Self::Remove(args) => args.json,
+            Self::List(args) => args.json,
+        }
+    }
+}
+
 #[derive(Args)]
 pub struct AddContextArgs {
     #[arg(value_name = "NAME")]
@@ -213,17 +223,23 @@ pub struct AddContextArgs {
     #[arg(long, value_name = "URL")]
     pub server: String,
     /// The key; better given as a file, which no list of processes shows
-    #[arg(long, env = "BATON_KEY", value_name = "KEY", hide_env_values = true, conflicts_with = "key_file")]
+    #[arg(long, value_name = "KEY", conflicts_with = "key_file")]
     pub key: Option<String>,
     /// A file with the key; - is standard input
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]
 pub struct ContextArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

@@ -1,7 +1,8 @@
-//! Reading and verifying the history; and which version this is.
+//! Reading and verifying the history; which version this is, and completions for shells.
 
 use super::{ClientArgs, StoreArgs};
 use clap::{Args, Subcommand};
+use clap_complete::Shell;
 
 #[derive(Args)]
 pub struct EventsArgs {
@@ -70,4 +71,17 @@ Examples:
 pub struct VersionArgs {
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton completions bash > ~/.local/share/bash-completion/completions/baton
+  baton completions zsh > ~/.zfunc/_baton                  with ~/.zfunc in fpath, before compinit
+  baton completions fish > ~/.config/fish/completions/baton.fish
+  baton completions elvish >> ~/.config/elvish/rc.elv
+  baton completions powershell >> $PROFILE")]
+pub struct CompletionsArgs {
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
 }

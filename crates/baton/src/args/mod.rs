@@ -2,6 +2,7 @@
 
 mod access;
 mod decisions;
+mod doctor;
 mod history;
 mod jobs;
 mod lanes;
@@ -14,7 +15,8 @@ pub use access::{
     OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
-pub use history::{AuditArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
+pub use doctor::DoctorArgs;
+pub use history::{AuditArgs, CompletionsArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
 pub use jobs::{
     BatchArgs, CancelArgs, EnqueueArgs, GetArgs, JobsArgs, JobsCommand, LettersArgs, ListArgs, RequeueArgs, WakeArgs,
     WatchArgs,
@@ -78,6 +80,10 @@ pub enum Command {
     Events(EventsArgs),
     /// Verify the whole history: every chain and every seal
     Audit(AuditArgs),
+    /// Look whether everything is as it should be, and say what to do where it is not
+    Doctor(DoctorArgs),
+    /// Print what a shell needs to complete commands and flags
+    Completions(CompletionsArgs),
     /// Say which version this is
     Version(VersionArgs),
 }
@@ -86,7 +92,7 @@ impl Command {
     /// Whether programs read what this prints.
     pub const fn json(&self) -> bool {
         match self {
-            Self::Up(_) | Self::Serve(_) => false,
+            Self::Up(_) | Self::Serve(_) | Self::Completions(_) => false,
             Self::Jobs(args) => args.command.client().json,
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,
@@ -94,26 +100,28 @@ impl Command {
             Self::Webhooks(args) => args.command.client().json,
             Self::Keys(args) => args.command.client().json,
             Self::Orgs(args) => args.command.client().json,
-            Self::Contexts(args) => matches!(&args.command, ContextsCommand::List(args) if args.json),
+            Self::Contexts(args) => args.command.json(),
             Self::Events(args) => match &args.command {
                 EventsCommand::Tail(args) => args.client.json,
             },
             Self::Audit(args) => args.client.json,
+            Self::Doctor(args) => args.client.json,
             Self::Version(args) => args.json,
         }
     }
 }
 
-#[derive(Args, Clone)]
+/// Whom to talk to. The environment is looked at in `target`, where it can be told from flags.
+#[derive(Args, Clone, Default)]
 pub struct ClientArgs {
-    /// The server to talk to [default: http://127.0.0.1:22866]
-    #[arg(long, env = "BATON_SERVER", value_name = "URL")]
+    /// The server to talk to [env: BATON_SERVER] [default: http://127.0.0.1:22866]
+    #[arg(long, value_name = "URL", conflicts_with = "context")]
     pub server: Option<String>,
-    /// The key to come in with; that of a server on this machine is found by itself
-    #[arg(long, env = "BATON_KEY", value_name = "KEY", hide_env_values = true)]
+    /// The key to come in with; that of a server on this machine is found by itself [env: BATON_KEY]
+    #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// A server and a key under one name, as `baton contexts` keeps them
-    #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", conflicts_with = "server")]
+    /// A server and a key under one name, as `baton contexts` keeps them [env: BATON_CONTEXT]
+    #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// Certificate authorities to trust besides this machine's own: a PEM file
     #[arg(long, env = "BATON_CA_CERT", value_name = "FILE", value_parser = settings::path())]

@@ -84,6 +84,10 @@ impl Url {
         user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
     }
 
+    pub fn has_password(&self) -> bool {
+        self.password().is_some() || self.0.contains("password=")
+    }
+
     /// Drivers repeat the URL in their errors.
     pub fn scrub(&self, text: &str) -> String {
         let text = text.replace(&self.0, &self.to_string());

@@ -13,11 +13,22 @@ use std::time::Duration;
 /// Nothing that a test waits for takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where servers note under their ports whose key opens them: so commands find it by themselves.
+pub const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 /// The binary with an environment of its own: nothing that a developer has set leaks in.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
-    command.env_clear().args(args).stdin(Stdio::null());
+    command.env_clear().env("XDG_STATE_HOME", STATE).args(args).stdin(Stdio::null());
     command
+}
+
+/// Events that a first start leaves behind: an org is founded, and its first key made.
+pub const FOUNDING: usize = 2;
+
+/// The first admin key, as it is kept in a data directory.
+pub fn admin_key(data_dir: &Path) -> String {
+    std::fs::read_to_string(data_dir.join("admin.key")).unwrap_or_default().trim().to_owned()
 }
 
 /// What a finished command left behind.
@@ -84,6 +95,8 @@ impl Ran {
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    /// The key that its data directory keeps; empty if another node has it.
+    pub key: String,
     lines: Receiver<String>,
     seen: Vec<String>,
 }
@@ -106,12 +119,14 @@ impl Server {
     pub fn start(mut command: Command) -> Result<Self, Vec<String>> {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = lines(child.stderr.take().unwrap());
-        let mut server = Self { child, address: ([127, 0, 0, 1], 0).into(), lines, seen: Vec::new() };
+        let (address, key) = (([127, 0, 0, 1], 0).into(), String::new());
+        let mut server = Self { child, address, key, lines, seen: Vec::new() };
         while let Some(line) = server.next_line() {
             if let Ok(line) = serde_json::from_str::<Value>(&line)
                 && line["message"] == "listening"
             {
                 server.address = line["address"].as_str().unwrap().parse().unwrap();
+                server.key = admin_key(Path::new(line["data_dir"].as_str().unwrap()));
                 return Ok(server);
             }
         }
@@ -149,10 +164,21 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// For requests without the command line.
+    pub fn door(&self) -> Door {
+        Door { address: self.address, key: self.key.clone() }
+    }
+
     /// A client command that talks to this server.
     pub fn ask(&self, args: &[&str]) -> Ran {
         let url = self.url();
         run(&[args, &["--server", &url]].concat())
+    }
+
+    /// Waits until so many things have happened since the first start, and prints them.
+    pub fn heard(&self, events: usize, more: &[&str]) -> Ran {
+        let limit = (FOUNDING + events).to_string();
+        self.ask(&[&["events", "tail", "--from-start", "--limit", &limit], more].concat())
     }
 
     pub fn signal(&self, name: &str) {
@@ -206,12 +232,20 @@ pub fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     told
 }
 
+/// Where to ask, and the key to come in with.
+#[derive(Clone)]
+pub struct Door {
+    pub address: SocketAddr,
+    pub key: String,
+}
+
 /// A request over a connection of its own: status, head and body. None if no whole answer came.
-pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
+pub fn http(door: &Door, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String, String)> {
+    let mut stream = TcpStream::connect(door.address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let bearer = if door.key.is_empty() { String::new() } else { format!("Authorization: Bearer {}\r\n", door.key) };
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{bearer}{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
@@ -224,8 +258,8 @@ pub fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: 
 }
 
 /// What is there.
-pub fn get<T: serde::de::DeserializeOwned>(address: SocketAddr, path: &str) -> T {
-    let (status, _, body) = http(address, "GET", path, "", "").unwrap();
+pub fn get<T: serde::de::DeserializeOwned>(door: &Door, path: &str) -> T {
+    let (status, _, body) = http(door, "GET", path, "", "").unwrap();
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&body).unwrap()
 }

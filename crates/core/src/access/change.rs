@@ -136,7 +136,8 @@ impl Command for Found {
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Kept, KeyError> {
-        if view.doc(&Self::at(&self.org)).is_some() {
+        // What belongs to no tenant stands under an org that nobody may found.
+        if view.doc(&Self::at(&self.org)).is_some() || self.org == OrgId::system() {
             return Decision::Refused(KeyError::OrgExists(self.org.clone()));
         }
         let key = match self.first.made(cx.now) {

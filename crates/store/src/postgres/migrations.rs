@@ -2,7 +2,7 @@
 
 use super::link;
 use crate::error::OpenError;
-use crate::migrate::{Applied, Migration, complete, pending};
+use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use std::time::Duration;
 use tokio_postgres::{Client, Config, Error, GenericClient};
 
@@ -33,12 +33,24 @@ pub(super) async fn run(config: &Config, look_only: bool) -> Result<String, Open
 }
 
 async fn look(client: &Client) -> Result<String, OpenError> {
+    let schema = there(client).await?;
+    complete(&ALL, &applied(client).await?)?;
+    Ok(schema)
+}
+
+/// The same, if the next start may migrate it.
+pub(super) async fn versions(client: &Client) -> Result<Versions, OpenError> {
+    there(client).await?;
+    migrate::versions(&ALL, &applied(client).await?)
+}
+
+/// The schema in use, if there is a database of ours in it.
+async fn there(client: &Client) -> Result<String, OpenError> {
     let schema = schema(client).await?;
     let found = client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[]).await;
     if !found.map_err(|e| database(&e))?.get::<_, bool>(0) {
         return Err(OpenError::NoDatabase("the database of that URL".to_owned()));
     }
-    complete(&ALL, &applied(client).await?)?;
     Ok(schema)
 }
 

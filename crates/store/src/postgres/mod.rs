@@ -7,6 +7,7 @@
 //! guarded by its subject's lock, a unique key or a count.
 
 mod audit;
+mod checkup;
 mod claim;
 mod commit;
 mod committer;
@@ -31,6 +32,7 @@ use crate::open::{Corrupt, OpenOptions};
 use crate::signals::{Signals, UNKNOWN};
 use crate::sqlite::DirLock;
 use baton_core::Micros;
+pub(crate) use checkup::checkup;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -122,24 +124,29 @@ pub(crate) fn place(url: &str) -> String {
     digest
 }
 
+/// How every connection is made.
+fn config(url: &str) -> Result<Config, OpenError> {
+    // The text of a parse error may repeat the URL, and with it a password.
+    let mut config: Config =
+        url.parse().map_err(|_| OpenError::Url("expected postgres://user:password@host:port/database".to_owned()))?;
+    if config.get_ssl_mode() == SslMode::Require {
+        let why = "encrypted connections are not supported yet; leave sslmode out, and use loopback or a tunnel";
+        return Err(OpenError::Url(why.to_owned()));
+    }
+    config
+        .application_name("baton")
+        .connect_timeout(CONNECT_WAIT)
+        .tcp_user_timeout(SILENCE_MAX)
+        .keepalives_idle(SILENCE_MAX / 2)
+        .keepalives_interval(SILENCE_MAX / 6)
+        .keepalives_retries(3)
+        .target_session_attrs(TargetSessionAttrs::ReadWrite);
+    Ok(config)
+}
+
 impl Db {
     pub(crate) async fn open(url: &str, options: OpenOptions) -> Result<Self, OpenError> {
-        // The text of a parse error may repeat the URL, and with it a password.
-        let mut config: Config = url
-            .parse()
-            .map_err(|_| OpenError::Url("expected postgres://user:password@host:port/database".to_owned()))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            let why = "encrypted connections are not supported yet; leave sslmode out, and use loopback or a tunnel";
-            return Err(OpenError::Url(why.to_owned()));
-        }
-        config
-            .application_name("baton")
-            .connect_timeout(CONNECT_WAIT)
-            .tcp_user_timeout(SILENCE_MAX)
-            .keepalives_idle(SILENCE_MAX / 2)
-            .keepalives_interval(SILENCE_MAX / 6)
-            .keepalives_retries(3)
-            .target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let config = config(url)?;
         let lock = DirLock::take(&options.data_dir)?;
         let schema = migrations::run(&config, options.corrupt == Corrupt::LeaveAlone).await?;
         let manager =

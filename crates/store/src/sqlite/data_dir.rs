@@ -66,8 +66,14 @@ pub(super) fn open_or_quarantine(path: &Path, corrupt: Corrupt) -> Result<Connec
     }
 }
 
-fn is_empty(path: &Path) -> bool {
+pub(super) fn is_empty(path: &Path) -> bool {
     fs::metadata(path).map_or(0, |file| file.len()) == 0
+}
+
+/// Whether something says that there was a database where none is.
+pub(super) fn left_over(path: &Path) -> bool {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    dir.join(SEAL_HEADS).exists() || !is_empty(&beside(path, "-wal"))
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -81,7 +87,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// first one if there were seals, or if there is a log without its file: SQLite would delete it.
 fn missing(path: &Path, corrupt: Corrupt) -> Result<(), OpenError> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let left = dir.join(SEAL_HEADS).exists() || !is_empty(&beside(path, "-wal"));
+    let left = left_over(path);
     match corrupt {
         Corrupt::StartEmpty if left => {
             let moved_to = quarantine(path)?;
@@ -105,9 +111,19 @@ fn aside(dir: &Path, n: u32) -> PathBuf {
     dir.join(format!("corrupt-{n}"))
 }
 
-enum Failed {
+pub(super) enum Failed {
     Corrupt(String),
     Open(OpenError),
+}
+
+impl Failed {
+    /// Damage in the words of whoever found it.
+    pub fn told(self, damaged: impl FnOnce(String) -> OpenError) -> OpenError {
+        match self {
+            Self::Corrupt(cause) => damaged(cause),
+            Self::Open(e) => e,
+        }
+    }
 }
 
 impl From<OpenError> for Failed {
@@ -128,14 +144,7 @@ impl From<rusqlite::Error> for Failed {
 fn open_checked(path: &Path, corrupt: Corrupt) -> Result<Connection, Failed> {
     let mut conn = connect(path)?;
     let size = fs::metadata(path).map_or(0, |m| m.len());
-    if size <= CHECK_WHOLE_BYTES {
-        let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if verdict != "ok" {
-            return Err(Failed::Corrupt(verdict));
-        }
-    } else {
-        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
-    }
+    verdict(&conn, size <= CHECK_WHOLE_BYTES)?;
     if corrupt == Corrupt::LeaveAlone {
         let dir = path.parent().unwrap_or(Path::new(".")).display().to_string();
         migrations::look(&conn)?.ok_or(OpenError::NoDatabase(dir))?;
@@ -143,6 +152,16 @@ fn open_checked(path: &Path, corrupt: Corrupt) -> Result<Connection, Failed> {
         migrations::run(&mut conn)?;
     }
     Ok(conn)
+}
+
+/// Whether SQLite can make sense of the file: of every page, or of its schema at least.
+pub(super) fn verdict(conn: &Connection, whole: bool) -> Result<(), Failed> {
+    if !whole {
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+        return Ok(());
+    }
+    let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(Failed::Corrupt(verdict)) }
 }
 
 /// Moves the database with its companions into a directory of their own.

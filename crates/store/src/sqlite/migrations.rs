@@ -1,7 +1,7 @@
 //! The schema on SQLite. Applied migrations are never edited.
 
 use crate::error::OpenError;
-use crate::migrate::{Applied, Migration, complete, pending};
+use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
 const ALL: [Migration; 4] = [
@@ -21,12 +21,18 @@ pub(super) fn run(conn: &mut Connection) -> Result<(), OpenError> {
 
 /// For looking only: whether all have run. `None` if there never was a database of ours.
 pub(super) fn look(conn: &Connection) -> Result<Option<()>, OpenError> {
+    if is_ours(conn)? { complete(&ALL, &applied(conn)?).map(Some) } else { Ok(None) }
+}
+
+/// The same, if the next start may migrate it.
+pub(super) fn versions(conn: &Connection) -> Result<Option<Versions>, OpenError> {
+    if is_ours(conn)? { migrate::versions(&ALL, &applied(conn)?).map(Some) } else { Ok(None) }
+}
+
+fn is_ours(conn: &Connection) -> Result<bool, OpenError> {
     let ours = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'";
     let ours: i64 = conn.query_row(ours, [], |row| row.get(0)).map_err(database)?;
-    if ours == 0 {
-        return Ok(None);
-    }
-    complete(&ALL, &applied(conn)?).map(Some)
+    Ok(ours > 0)
 }
 
 fn database(e: rusqlite::Error) -> OpenError {

@@ -7,6 +7,7 @@
 
 mod audit;
 mod checkpoint;
+mod checkup;
 mod claim;
 mod commit;
 mod data_dir;
@@ -29,6 +30,7 @@ use crate::group::{Message, QUEUE_MAX};
 use crate::open::OpenOptions;
 use crate::signals::Signals;
 use baton_core::Micros;
+pub(crate) use checkup::checkup;
 pub(crate) use data_dir::DirLock;
 use readers::Readers;
 use rusqlite::Connection;
