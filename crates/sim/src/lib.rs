@@ -15,6 +15,7 @@
 pub mod answers;
 pub mod conformance;
 pub mod crash;
+pub mod endpoints;
 pub mod hold;
 pub mod lab;
 pub mod open_lane;
