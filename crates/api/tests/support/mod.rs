@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
-mod described;
+pub mod described;
 pub mod endpoint;
 
 use baton_api::door::{Rate, first};
