@@ -34,6 +34,9 @@ pub fn list() -> Operation {
         .refuses(&["invalid_cursor"])
 }
 
+/// What a listener can be refused for.
+const LISTENING: [&str; 4] = ["invalid_cursor", "out_of_scope", "too_many_listeners", "listeners_full"];
+
 /// What a listener may ask for.
 fn wanted() -> [Param; 4] {
     [
@@ -70,7 +73,7 @@ pub fn stream() -> Operation {
             ),
         ])
         .answer(200, "The stream.", Content::Text { media: "text/event-stream", about, example })
-        .refuses(&["invalid_cursor", "out_of_scope"])
+        .refuses(&LISTENING)
 }
 
 pub fn socket() -> Operation {
@@ -83,5 +86,6 @@ pub fn socket() -> Operation {
         .takes(wanted())
         .takes([after("Where to begin: a cursor; left out, or `tail`, from now on.")])
         .answer(101, "The connection is a WebSocket now.", Content::Nothing)
-        .refuses(&["invalid_cursor", "out_of_scope", "upgrade_required"])
+        .refuses(&LISTENING)
+        .refuses(&["upgrade_required"])
 }
