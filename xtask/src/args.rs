@@ -16,12 +16,14 @@ commands:
   soak [--kills N] [--seeds N] [--backlog N]
                                     the long tests: 100 kills, 20000 seeds and a backlog of
                                     200000 jobs unless told
+  schemathesis [ARGS]               only ask a server all that its document allows; ARGS go to
+                                    schemathesis, such as `--seed 7 --max-examples 500`
   sim [ARGS]                        simulate; ARGS go to the simulator
   bench [ARGS]                      measure; ARGS go to the benchmark
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 
-Every command but `sim` starts a throwaway PostgreSQL and passes its address on as
+Every command but `sim` and `schemathesis` starts a throwaway PostgreSQL and passes its address on as
 BATON_TEST_DATABASE_URL. If that is set already, it is used and nothing is started.
 The cluster lives in TMPDIR, or in /var/tmp.
 
@@ -42,6 +44,7 @@ pub enum Command {
     Help,
     Test(TestOptions),
     Soak(SoakOptions),
+    Schemathesis(Vec<OsString>),
     Sim(Vec<OsString>),
     Bench(Vec<OsString>),
     WithPostgres { program: OsString, args: Vec<OsString> },
@@ -103,10 +106,11 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Usage
     let mut words = words.into_iter();
     let name = words.next().ok_or(UsageError::NoCommand)?;
     let rest: Vec<OsString> = words.collect();
-    // `sim` and `bench` have help of their own; the other commands share this one.
+    // `schemathesis`, `sim` and `bench` have help of their own; the other commands share this one.
     let wants_help = rest.first().is_some_and(is_help);
     match name.to_str() {
         Some("help" | "--help" | "-h") => Ok(Command::Help),
+        Some("schemathesis") => Ok(Command::Schemathesis(rest)),
         Some("sim") => Ok(Command::Sim(rest)),
         Some("bench") => Ok(Command::Bench(rest)),
         Some("test" | "soak" | "with-postgres") if wants_help => Ok(Command::Help),
@@ -211,6 +215,7 @@ mod tests {
                 backlog: NonZeroU32::new(9).unwrap(),
             }),
         );
+        check("schemathesis --seed 7", Command::Schemathesis(words("--seed 7")));
         check("sim --seed 4 --help", Command::Sim(words("--seed 4 --help")));
         check("bench --help", Command::Bench(words("--help")));
         check("with-postgres -- psql -- -c", Command::WithPostgres { program: "psql".into(), args: words("-- -c") });

@@ -52,6 +52,9 @@ fn texts(pattern: &str) -> Schema {
     json_schema!({ "type": "array", "items": text, "minItems": 1, "maxItems": LISTENER_NAMES })
 }
 
+/// What a listener can be refused for.
+const LISTENING: [&str; 4] = ["invalid_cursor", "out_of_scope", "too_many_listeners", "listeners_full"];
+
 /// What a listener may ask for.
 fn wanted() -> [Param; 4] {
     [
@@ -91,7 +94,7 @@ pub fn stream() -> Operation {
             ),
         ])
         .answer(200, "The stream.", Content::Text { media: "text/event-stream", about, example })
-        .refuses(&["invalid_cursor", "out_of_scope", "too_many_listeners", "listeners_full"])
+        .refuses(&LISTENING)
 }
 
 pub fn socket() -> Operation {
@@ -105,5 +108,6 @@ pub fn socket() -> Operation {
         .takes(wanted())
         .takes([after("Where to begin: a cursor; left out, or `tail`, from now on.")])
         .answer(101, "The connection is a WebSocket now.", Content::Nothing)
-        .refuses(&["invalid_cursor", "out_of_scope", "upgrade_required", "too_many_listeners", "listeners_full"])
+        .refuses(&LISTENING)
+        .refuses(&["upgrade_required"])
 }

@@ -6,6 +6,18 @@ use super::super::parameter;
 use baton_wire::{DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList};
 use serde_json::json;
 
+/// What can be asked of a webhook.
+const ACTS: [&str; 8] = [
+    "getWebhook",
+    "updateWebhook",
+    "deleteWebhook",
+    "rotateWebhook",
+    "enableWebhook",
+    "disableWebhook",
+    "testWebhook",
+    "listDeliveries",
+];
+
 pub fn list() -> Operation {
     let page = json!({ "webhooks": [example::webhook()], "nextCursor": null });
     Operation::new("listWebhooks", Tag::Webhooks, "List the org's webhooks, newest first")
@@ -20,6 +32,7 @@ pub fn create() -> Operation {
         .body::<NewWebhook>("whatever fails in one project", example::new_webhook())
         .answers::<MadeWebhook>(201, "The webhook, with the secret that it signs with.", example::made_webhook(true))
         .answers::<MadeWebhook>(200, "Said before under the same `Idempotency-Key`.", example::made_webhook(false))
+        .leads(&ACTS, &[("webhookId", "$response.body#/id")])
         .refuses(&["out_of_scope", "invalid_webhook", "webhook_exists", "too_many_webhooks"])
 }
 
