@@ -55,10 +55,10 @@ impl Wanted {
 }
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<DecisionList>, Fault> {
-    params.allow(&["state", "projectId", "responsibility", "subject", "limit", "cursor"])?;
+    let asked = cursor::DECISIONS.asked(&params, &["state", "projectId", "responsibility", "subject"])?;
     let wanted = Wanted::read(&params)?;
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let mut after = cursor::DECISIONS.read_text(&params)?;
+    let limit = asked.limit;
+    let mut after = asked.after_text()?;
     let mut decisions = Vec::new();
     // Only whether it is open is known to the index; the rest is looked through, a bounded number at
     // a time: a page may be short and still have a cursor.
@@ -68,7 +68,7 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
             class: Class::Decision,
             prefix: String::new(),
             flag: wanted.state.map(|state| state == DecisionState::Open),
-            newest_first: true,
+            order: asked.order,
             after,
             limit: limit::NAMES,
         };
@@ -89,7 +89,7 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
             break;
         }
     }
-    Ok(Answer(DecisionList { decisions, next_cursor: after.map(|key| cursor::DECISIONS.text(&key)) }))
+    Ok(Answer(DecisionList { decisions, next_cursor: after.map(|key| asked.next_text(&key)) }))
 }
 
 pub async fn get(State(app): State<App>, caller: Caller, id: Id, params: Params) -> Result<Answer<Decision>, Fault> {

@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::metrics;
 use crate::problem::{Code, Fault};
+use crate::trace::{self, Trace};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
@@ -17,6 +18,7 @@ use std::pin::pin;
 use std::task::Poll;
 use tokio::time::Instant;
 use tracing::Instrument;
+use tracing::field::Empty;
 
 tokio::task_local! {
     static REQUEST_ID: String;
@@ -29,16 +31,27 @@ pub(crate) fn current_request_id() -> Option<String> {
 
 pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = app.request_id();
+    let id = trace::request_id(request.headers()).unwrap_or_else(|| app.request_id());
+    let trace = Trace::of(request.headers(), app.drawn_trace());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    let span = tracing::info_span!("request", id, %method, path = request.uri().path());
+    // Of the highest level, so that also the quietest log says which request a line is about. Nothing
+    // that the caller wrote stands in it but the id, which is plain.
+    let span = tracing::error_span!(
+        "request",
+        requestId = id,
+        traceId = trace.id(),
+        %method,
+        route,
+        key = Empty,
+        org = Empty
+    );
 
     let answered = REQUEST_ID.scope(id.clone(), answer(request, next)).instrument(span.clone()).await;
 
     let mut response = answered;
-    dress(&mut response, &id);
+    dress(&mut response, &id, trace);
     let elapsed = started.elapsed();
     let status = response.status().as_u16();
     metrics::answered(&method, route, status, elapsed);
@@ -71,7 +84,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Answers are for the program that asked: not to be kept, guessed at, or shown as a page.
-fn dress(response: &mut Response, id: &str) {
+fn dress(response: &mut Response, id: &str, trace: Trace) {
     let always = [
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -82,8 +95,10 @@ fn dress(response: &mut Response, id: &str) {
     for (name, value) in always {
         headers.entry(name).or_insert(value);
     }
-    if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(HeaderName::from_static(header::REQUEST_ID), id);
+    for (name, value) in [(header::REQUEST_ID, id), (header::TRACEPARENT, &trace.to_string())] {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
     }
 }
 

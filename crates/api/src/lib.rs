@@ -42,6 +42,7 @@ mod refusal;
 mod router;
 mod schedule;
 mod serve;
+mod trace;
 mod unstalled;
 mod wait;
 mod webhook;

@@ -15,47 +15,48 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use baton_core::ProjectId;
 use baton_core::cron::put::{Act, Kept, Put};
 use baton_core::cron::{self, Spec};
 use baton_core::doc::{Class, Doc};
 use baton_core::name::ScheduleName;
 use baton_core::once::Rendered;
+use baton_core::{ProjectId, TypeName};
 use baton_store::{ListDocs, StoreError};
-use baton_wire::{NewSchedule, Schedule, ScheduleList, limit};
+use baton_wire::{NewSchedule, Schedule, ScheduleList};
 use serde_json::Value;
 
 /// Project and name.
 type Key = Result<Path<(String, String)>, PathRejection>;
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<ScheduleList>, Fault> {
-    params.allow(&["projectId", "limit", "cursor"])?;
+    let asked = cursor::SCHEDULES.asked(&params, &["projectId", "type"])?;
     let project = params.one("projectId")?.map(project).transpose()?;
     let prefix = project.map(|project| format!("{project}/")).unwrap_or_default();
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let mut after = cursor::SCHEDULES.read_text(&params)?;
+    let kind: Option<TypeName> = params.parsed("type")?;
+    let limit = asked.limit;
+    let mut after = asked.after_text()?;
     let mut schedules = Vec::new();
-    // What was deleted keeps its row, and does not fill a page.
+    // What was deleted keeps its row, and does not fill a page; nor does what is not wanted.
     for _ in 0..limits::SCHEDULE_ROUNDS {
-        let wanted = limit - schedules.len();
         let ask = ListDocs {
             org: caller.org.clone(),
             class: Class::Schedule,
             prefix: prefix.clone(),
             flag: None,
-            newest_first: false,
+            order: asked.order,
             after,
-            limit: wanted,
+            limit: limit - schedules.len(),
         };
         let page = wait::read(app.store().docs(ask)).await?;
         let reached = |schedule: &Schedule| caller.grant.reaches(&schedule.project_id, &schedule.kind);
-        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)).filter(reached));
+        let wanted = |schedule: &Schedule| kind.as_ref().is_none_or(|kind| schedule.kind == *kind);
+        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)).filter(reached).filter(wanted));
         after = page.next;
         if after.is_none() || schedules.len() >= limit {
             break;
         }
     }
-    Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| cursor::SCHEDULES.text(&key)) }))
+    Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| asked.next_text(&key)) }))
 }
 
 pub async fn get(State(app): State<App>, caller: Caller, key: Key, params: Params) -> Result<Answer<Schedule>, Fault> {

@@ -119,6 +119,15 @@ impl Fault {
         self
     }
 
+    /// Which request it happened to.
+    #[must_use]
+    pub fn about(mut self, request_id: &str) -> Self {
+        if let Self::Told { problem, .. } = &mut self {
+            problem.request_id = Some(request_id.to_owned());
+        }
+        self
+    }
+
     /// The server counts the jobs of a list from 0, whoever wrote the file counts its lines.
     #[must_use]
     pub fn in_file(mut self, lines: &[usize]) -> Self {

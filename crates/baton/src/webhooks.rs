@@ -99,13 +99,13 @@ async fn act(args: WebhookArgs, verb: &str) -> Result<(), Fault> {
 }
 
 async fn list(args: WebhookListArgs) -> Result<(), Fault> {
-    let ask = Ask { path: WEBHOOKS, query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: WEBHOOKS, query: Vec::new(), page: &args.page };
     let list: WebhookList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     table(&list.webhooks)?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 /// Sends something and waits for what comes of it.
@@ -132,7 +132,8 @@ async fn test(args: WebhookArgs) -> Result<(), Fault> {
 
 async fn deliveries(args: DeliveriesArgs) -> Result<(), Fault> {
     let at = path(args.id, "/deliveries");
-    let ask = Ask { path: &at, query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let query = args.state.into_iter().map(|state| ("state", state)).collect();
+    let ask = Ask { path: &at, query, page: &args.page };
     let list: DeliveryList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
@@ -153,7 +154,7 @@ async fn deliveries(args: DeliveriesArgs) -> Result<(), Fault> {
         ])
     };
     print::table(&["DELIVERY", "EVENT", "STATE", "ATTEMPTS", "SINCE", "CAME OF IT"], list.deliveries.iter().map(row))?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn shown(webhook: &Webhook, json: bool) -> Result<(), Fault> {

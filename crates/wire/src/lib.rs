@@ -15,6 +15,7 @@ mod job;
 mod lane;
 mod number;
 mod orchestrator;
+mod order;
 mod priority;
 mod problem;
 mod request;
@@ -34,6 +35,7 @@ pub use event::{Event, EventList, TAIL};
 pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
 pub use lane::{Lane, LaneList};
 pub use orchestrator::{OrchestratorJob, OrchestratorState};
+pub use order::{BadOrder, Order};
 pub use priority::{BadPriority, Priority, PriorityNumber};
 pub use problem::{Members, Problem};
 pub use request::{Cancel, NewBatch, NewJob, RequeueLetters};
@@ -54,7 +56,7 @@ pub mod limit {
     /// Jobs in one page.
     pub const JOBS: usize = 200;
     pub const JOBS_DEFAULT: usize = 50;
-    /// Lanes, or schedules, in one page.
+    /// Lanes, schedules, decisions, keys, orgs or webhooks in one page.
     pub const NAMES: usize = 200;
     pub const NAMES_DEFAULT: usize = 50;
     /// Events in one page.

@@ -1,13 +1,12 @@
 //! `baton webhooks`.
 
-use super::{ClientArgs, count};
+use super::{ClientArgs, PageArgs};
 use crate::moment;
 use crate::webhooks::webhook_id;
 use baton_core::ProjectId;
 use baton_core::id::WebhookId;
 use baton_core::time::Span;
 use baton_core::webhook::Pattern;
-use baton_wire::limit;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -78,12 +77,8 @@ pub struct AddWebhookArgs {
 
 #[derive(Args)]
 pub struct WebhookListArgs {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -126,12 +121,11 @@ pub struct RotateWebhookArgs {
 pub struct DeliveriesArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    /// Only those in these states, such as failed; the words of `baton jobs list`
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub state: Vec<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

@@ -12,7 +12,13 @@ const ACTS: [&str; 4] = ["getSchedule", "pauseSchedule", "resumeSchedule", "dele
 pub fn list() -> Operation {
     let page = json!({ "schedules": [example::schedule(false)], "nextCursor": null });
     Operation::new("listSchedules", Tag::Schedules, "List schedules by project and name")
-        .takes([parameter::only_project(), parameter::limit_names(), parameter::cursor()])
+        .takes([
+            parameter::only_project(),
+            parameter::only_type(),
+            parameter::order_by_name(),
+            parameter::limit_names(),
+            parameter::cursor(),
+        ])
         .answers::<ScheduleList>(200, "A page of them.", page)
         .leads(
             &ACTS,
