@@ -13,13 +13,13 @@ commands:
   test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests,
                                     ask a server all that its OpenAPI document allows
                                     --fast skips the format and lint checks
-  soak [--kills N] [--seeds N] [--backlog N]
-                                    the long tests: 100 kills, 20000 seeds and a backlog of
-                                    200000 jobs unless told
+  soak [--kills N] [--seeds N] [--backlog N] [--requests N]
+                                    the long tests: 100 kills, 20000 seeds, a backlog of
+                                    200000 jobs and 10000 malformed requests unless told
   schemathesis [ARGS]               only ask a server all that its document allows; ARGS go to
                                     schemathesis, such as `--seed 7 --max-examples 500`
   sim [ARGS]                        simulate; ARGS go to the simulator
-  bench [ARGS]                      measure; ARGS go to the benchmark
+  bench [PART] [--json]             measure: commit (the store alone), door (over HTTP), or both
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 
@@ -33,7 +33,7 @@ examples:
   cargo xtask soak --kills 500 --seeds 100000
   cargo xtask sim --seed 42
   cargo xtask sim --from 1000 --seeds 200
-  cargo xtask bench
+  cargo xtask bench door --json
   cargo xtask with-postgres -- bash -c 'psql \"$BATON_TEST_DATABASE_URL\"'";
 
 /// How `xtask` starts its own guard; not for people.
@@ -62,6 +62,7 @@ pub struct SoakOptions {
     pub kills: NonZeroU32,
     pub seeds: NonZeroU32,
     pub backlog: NonZeroU32,
+    pub requests: NonZeroU32,
 }
 
 impl Default for SoakOptions {
@@ -69,7 +70,8 @@ impl Default for SoakOptions {
         const KILLS: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
         const SEEDS: NonZeroU32 = NonZeroU32::new(20_000).expect("not zero");
         const BACKLOG: NonZeroU32 = NonZeroU32::new(200_000).expect("not zero");
-        Self { kills: KILLS, seeds: SEEDS, backlog: BACKLOG }
+        const REQUESTS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
+        Self { kills: KILLS, seeds: SEEDS, backlog: BACKLOG, requests: REQUESTS }
     }
 }
 
@@ -149,6 +151,7 @@ fn soak(words: Vec<OsString>) -> Result<Command, UsageError> {
             Some("--kills") => options.kills = count("--kills", words.next())?,
             Some("--seeds") => options.seeds = count("--seeds", words.next())?,
             Some("--backlog") => options.backlog = count("--backlog", words.next())?,
+            Some("--requests") => options.requests = count("--requests", words.next())?,
             _ => {
                 return Err(UsageError::UnknownArgument { command: "soak", argument: word });
             }
@@ -208,11 +211,12 @@ mod tests {
         );
         check("soak", Command::Soak(SoakOptions::default()));
         check(
-            "soak --seeds 7 --kills 3 --backlog 9",
+            "soak --seeds 7 --kills 3 --backlog 9 --requests 5",
             Command::Soak(SoakOptions {
                 kills: NonZeroU32::new(3).unwrap(),
                 seeds: NonZeroU32::new(7).unwrap(),
                 backlog: NonZeroU32::new(9).unwrap(),
+                requests: NonZeroU32::new(5).unwrap(),
             }),
         );
         check("schemathesis --seed 7", Command::Schemathesis(words("--seed 7")));

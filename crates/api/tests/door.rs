@@ -6,7 +6,7 @@ use baton_api::door::{Ask as Need, Rate};
 use baton_api::routes;
 use baton_core::OrgId;
 use baton_core::access::{Right, Role};
-use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, Me};
+use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, MadeWebhook, Me, Webhook};
 use serde_json::{Value, json};
 use support::{Ask, JSON, Server, Setup};
 
@@ -47,6 +47,7 @@ fn filled(path: &str) -> String {
     path.replace("{jobId}", &format!("job_{none}"))
         .replace("{keyId}", &format!("key_{none}"))
         .replace("{decisionId}", &format!("dec_{none}"))
+        .replace("{webhookId}", &format!("whk_{none}"))
         .replace("{projectId}", "p")
         .replace("{name}", "s")
         .replace("{lane}", "project:p")
@@ -188,6 +189,9 @@ async fn orgs_do_not_see_each_other(server: &Server) {
     let spec = json!({ "cron": "0 0 1 1 *", "type": "echo" });
     assert_eq!(server.put("/api/v1/projects/p/schedules/s", &spec).await.status, 201);
     assert_eq!(server.post("/api/v1/lanes/project:p/pause", &json!({})).await.status, 200);
+    let hook = json!({ "label": "ours", "url": "https://hooks.example.com/" });
+    let hook: MadeWebhook = server.post("/api/v1/webhooks", &hook).await.parse();
+    let hook = hook.webhook.id;
     let me: Me = server.get("/api/v1/me").await.ok();
     // Of all that, the second org finds exactly what it would find if there were nothing.
     let nothing = "0193a1b2c3d47001800000000000002a";
@@ -197,7 +201,7 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         }
         let real = route.path.replace("{jobId}", &job.id.to_string());
         let real = real.replace("{keyId}", &me.key.id.to_string()).replace("{decisionId}", &decision.to_string());
-        let real = filled(&real);
+        let real = filled(&real.replace("{webhookId}", &hook.to_string()));
         let made_up = filled(route.path);
         let body = json!({ "option": "confirm" });
         let body = if route.path.ends_with("/resolve") { body } else { json!({}) };
@@ -206,7 +210,7 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         assert_eq!(theirs.status, nobodys.status, "{} {}", route.method, route.path);
         let same = |text: &str| {
             let mut text = text.to_owned();
-            for id in [job.id.0, me.key.id.0, decision.0] {
+            for id in [job.id.0, me.key.id.0, decision.0, hook.0] {
                 text = text.replace(&id.simple().to_string(), nothing);
             }
             let mut value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -222,6 +226,8 @@ async fn orgs_do_not_see_each_other(server: &Server) {
     assert_eq!(server.job(job.id).await.state, job_state_asking());
     let lanes: Value = server.get("/api/v1/lanes/project:p").await.ok();
     assert_eq!(lanes["paused"], true);
+    let kept: Webhook = server.get(&format!("/api/v1/webhooks/{hook}")).await.ok();
+    assert!(kept.enabled);
 }
 
 fn job_state_asking() -> baton_wire::JobState {

@@ -334,6 +334,11 @@ pub async fn read(stream: &mut TcpStream) -> Option<Reply> {
     let mut bytes = Vec::new();
     // A reset after the answer is still an answer.
     let _ = stream.read_to_end(&mut bytes).await;
+    understand(&bytes)
+}
+
+/// What was read up to the end. None: nothing.
+pub fn understand(bytes: &[u8]) -> Option<Reply> {
     if bytes.is_empty() {
         return None;
     }
