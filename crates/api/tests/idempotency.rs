@@ -37,7 +37,7 @@ async fn a_thousand_posts_with_one_key_have_one_effect(server: &Server) {
 }
 
 async fn a_refusal_is_nobodys_answer_but_its_own(server: &Server) {
-    let wrong = json!({ "type": "noop", "projectId": "p", "payload": 7 }).to_string();
+    let wrong = json!({ "type": "nothing", "projectId": "p" }).to_string();
     let right = json!({ "type": "noop", "projectId": "p" }).to_string();
     let post = |body| server.post_keyed("/api/v1/jobs", body, "one");
     let bad = (0..20).map(|_| post(wrong.as_str()));

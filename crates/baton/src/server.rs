@@ -7,6 +7,7 @@ use crate::{address, aside, banner, first, local, log, signals, tls};
 use baton_api::{App, Entrance};
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
+use baton_core::webhook;
 use baton_core::webhook::sign::Signer;
 use baton_engine::registry::Registry;
 use baton_engine::webhook::{Deliver, Post};
@@ -70,22 +71,24 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
     // Before anything counts.
     baton_api::metrics::install();
-    let seal_key = seal_key(&settings.store)?;
-    let signer = Signer::new(seal_key.derive("webhooks"));
     let mut registry = Registry::builtin();
-    registry.deliver(Deliver { signer: signer.clone(), carrier: Arc::new(Post(outgoing(settings)?)) });
+    let carrier = Arc::new(Post(outgoing(settings)?));
+    let definitions = registry.definitions_with(settings.rules, [webhook::job_type()]);
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
     let aside = aside::Before::look(&settings.store);
-    let store = open(&settings.store, mode.corrupt(), registry.definitions(settings.rules)).await?;
+    let store = open(&settings.store, mode.corrupt(), definitions).await?;
     let moved = aside.moved(&settings.store.data_dir);
     let up = async {
         let listener = bind(settings.listen.address).await?;
+        let seal_key = seal_key(&settings.store)?;
+        let signer = Signer::new(seal_key.derive("webhooks"));
+        registry.deliver(Deliver { signer: signer.clone(), carrier });
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
         let first = first::key(&store, &settings.store.data_dir).await?;
-        Ok((listener, engine, first))
+        Ok((listener, engine, first, signer))
     };
-    let (listener, engine, first) = match up.await {
+    let (listener, engine, first, signer) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;

@@ -76,6 +76,10 @@ pub struct AddWebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks list
+  baton webhooks list --json | jq -r '.webhooks[] | select(.enabled | not).id'")]
 pub struct WebhookListArgs {
     #[command(flatten)]
     pub page: PageArgs,
@@ -84,6 +88,11 @@ pub struct WebhookListArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks show whk_0193a1b2c3d47001800000000000002a
+  baton webhooks test whk_0193a1b2c3d47001800000000000002a
+  baton webhooks disable whk_0193a1b2c3d47001800000000000002a")]
 pub struct WebhookArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
@@ -92,6 +101,10 @@ pub struct WebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks enable whk_0193a1b2c3d47001800000000000002a
+  baton webhooks enable whk_0193a1b2c3d47001800000000000002a --skip-missed")]
 pub struct EnableWebhookArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
@@ -118,6 +131,10 @@ pub struct RotateWebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks deliveries whk_0193a1b2c3d47001800000000000002a
+  baton webhooks deliveries whk_0193a1b2c3d47001800000000000002a --json | jq '.deliveries[].error'")]
 pub struct DeliveriesArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,

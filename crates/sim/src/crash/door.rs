@@ -22,7 +22,7 @@ use baton_core::webhook::change::{Act as Hook, Change as HookChange, Spec};
 use baton_core::webhook::{Filter, Webhook};
 use baton_core::{Digest, OrgId};
 use baton_engine::Registry;
-use baton_store::{Answer, Cursor, JobRecord, ListJobs};
+use baton_store::{Answer, Cursor, JobRecord, ListJobs, Order};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -76,7 +76,8 @@ async fn deliveries(client: &Client<'_>, id: WebhookId) -> Result<Vec<JobRecord>
         org: OrgId::default(),
         project: Webhook::project(id),
         filter: Default::default(),
-        before: None,
+        order: Order::Falling,
+        after: None,
         limit: 100,
         bytes: usize::MAX,
     };
@@ -182,7 +183,7 @@ async fn decisions(witness: &Witness<'_>) -> Result<Vec<Case>> {
         class: doc::Class::Decision,
         prefix: String::new(),
         flag: None,
-        newest_first: false,
+        order: Order::Rising,
         after: None,
         limit: 100,
     };
