@@ -1,5 +1,7 @@
 //! Who may come in, and what they may do: every route, every role, two orgs.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use baton_api::door::{Ask as Need, Rate};

@@ -11,7 +11,7 @@ use baton_store::Store;
 use baton_wire::Token;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// What is remembered of a key. Another node may revoke it meanwhile, so not for long.
 #[derive(Clone)]
