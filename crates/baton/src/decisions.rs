@@ -112,5 +112,10 @@ fn show(decision: &Decision, json: bool) -> Result<(), Fault> {
         rows.extend(closed.comment.as_ref().map(|comment| ("comment", print::text(comment))));
         rows.extend(closed.reason.as_ref().map(|reason| ("reason", print::text(reason))));
     }
+    for turn in &decision.history {
+        let by = turn.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let whose = turn.responsibility.as_ref().map(|name| format!(", for {name}")).unwrap_or_default();
+        rows.push(("history", print::text(format!("{} {}{by}{whose}", turn.at, turn.what))));
+    }
     print::pairs(rows)
 }

@@ -3,7 +3,7 @@
 use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::ProjectId;
-use baton_core::decision::{Breach, Case, Choice, ChoiceName, Closed, How, Subject};
+use baton_core::decision::{Breach, Case, Choice, ChoiceName, Closed, How, Subject, Turn};
 use baton_core::id::DecisionId;
 use baton_core::name::Responsibility;
 use schemars::JsonSchema;
@@ -73,6 +73,22 @@ pub struct Decision {
     /// Its deadline has come, and it waits on.
     pub overdue: bool,
     pub resolution: Option<Resolution>,
+    /// All that happened to it, in order.
+    pub history: Vec<DecisionTurn>,
+}
+
+/// Something that happened to a decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionTurn {
+    pub at: Time,
+    /// `opened`, `overdue`, `escalated`, `resolved`, `expired` or `withdrawn`.
+    pub what: String,
+    /// Who did it; `null` where time did, or the one that asks.
+    pub by: Option<String>,
+    /// Whose it was from then on.
+    #[schemars(with = "Option<Shape<Responsibility>>")]
+    pub responsibility: Option<Responsibility>,
 }
 
 /// How it was closed.
@@ -113,6 +129,18 @@ impl Decision {
                 data: closed.data.clone(),
                 reason: closed.reason.clone(),
             }),
+            history: case.history.iter().map(DecisionTurn::of).collect(),
+        }
+    }
+}
+
+impl DecisionTurn {
+    fn of(turn: &Turn) -> Self {
+        Self {
+            at: Time(turn.at),
+            what: turn.what.clone(),
+            by: turn.by.clone(),
+            responsibility: turn.responsibility.clone(),
         }
     }
 }

@@ -29,7 +29,7 @@ mod webhook;
 
 pub use access::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
 pub use audit::{Audit, Violation};
-pub use decision::{Decision, DecisionList, DecisionState, Resolution, Resolve};
+pub use decision::{Decision, DecisionList, DecisionState, DecisionTurn, Resolution, Resolve};
 pub use envelope::{Envelope, JobNews, JobPayload, LISTENING};
 pub use event::{Event, EventList, TAIL};
 pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};

@@ -171,6 +171,13 @@ pub fn decision() -> Value {
         "onBreach": { "escalate": { "to": "cto", "withinMs": 14_400_000, "then": "fail" } },
         "overdue": false,
         "resolution": null,
+        "history": [opened()],
+    })
+}
+
+fn opened() -> Value {
+    json!({
+        "at": "2026-01-31T09:30:00.000000Z", "what": "opened", "by": null, "responsibility": "development_manager",
     })
 }
 
@@ -179,7 +186,10 @@ pub fn resolved() -> Value {
         "at": "2026-01-31T10:00:00.000000Z", "by": KEY_ID, "option": "confirm", "comment": "go ahead",
         "data": null, "reason": null,
     });
-    with(decision(), json!({ "state": "resolved", "resolution": resolution }))
+    let turn = json!({
+        "at": "2026-01-31T10:00:00.000000Z", "what": "resolved", "by": KEY_ID, "responsibility": "development_manager",
+    });
+    with(decision(), json!({ "state": "resolved", "resolution": resolution, "history": [opened(), turn] }))
 }
 
 pub fn event() -> Value {

@@ -1,7 +1,7 @@
 //! A decision's deadline has come.
 
 use super::resolve::moved;
-use super::{Breach, Case, Closed, Effect, How, Subject};
+use super::{Breach, Case, Closed, Effect, Happens, How, Subject};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
@@ -55,10 +55,11 @@ impl Command for Expire {
         let Some((doc, case)) = open.and_then(|doc| Some((doc, Case::of(doc)?))) else {
             return Decision::Done((), cleared());
         };
+        let passed = |kind| Happens { at: cx.now, by: None, kind };
         let (effect, option) = match &case.on_breach {
             Breach::Wait => {
                 let next = Case { overdue: true, ..case };
-                let told = next.put(self.id, doc.head, "decision.overdue", json!({}));
+                let told = next.put(self.id, doc.head, passed("decision.overdue"), json!({}));
                 return Decision::Done((), told.and(cleared()));
             }
             Breach::Escalate(further) => {
@@ -75,7 +76,7 @@ impl Command for Expire {
                     Some(at) => timer::Change::Set { key, at },
                     None => timer::Change::Clear { key },
                 };
-                let changes = next.put(self.id, doc.head, "decision.escalated", told).timer(timer);
+                let changes = next.put(self.id, doc.head, passed("decision.escalated"), told).timer(timer);
                 return Decision::Done((), changes);
             }
             Breach::Cancel => (Effect::Cancel, None),
@@ -162,5 +163,10 @@ mod tests {
         top.now = again.at;
         top.done(&again);
         assert_eq!(top.latest().status.state(), State::Cancelled);
+        let case = Case::of(&top.doc(&Case::at(again.id))).unwrap();
+        let told =
+            case.history.iter().map(|turn| (turn.what.as_str(), turn.responsibility.as_ref().map(|r| r.as_str())));
+        let expected = [("opened", Some("dev")), ("escalated", Some("cto")), ("expired", Some("cto"))];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 }

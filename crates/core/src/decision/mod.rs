@@ -73,6 +73,20 @@ pub struct Closed {
     pub reason: Option<String>,
 }
 
+/// Something that happened to a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub at: Micros,
+    /// What the history of everything calls it, without its first word.
+    pub what: String,
+    /// Who did it; nobody where time did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Whose it was from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responsibility: Option<Responsibility>,
+}
+
 /// The document of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
@@ -96,6 +110,9 @@ pub struct Case {
     pub overdue: bool,
     #[serde(default)]
     pub closed: Option<Closed>,
+    /// All that happened to it, in order. As long as its escalations, at most.
+    #[serde(default)]
+    pub history: Vec<Turn>,
 }
 
 impl Case {
@@ -126,6 +143,7 @@ impl Case {
             on_breach: question.on_breach,
             overdue: false,
             closed: None,
+            history: Vec::new(),
         }
     }
 
@@ -140,7 +158,7 @@ impl Case {
             "kind": self.kind,
             "options": self.options.iter().map(|choice| &choice.name).collect::<Vec<_>>(),
         });
-        let changes = self.put(id, Head::NONE, "decision.opened", told);
+        let changes = self.put(id, Head::NONE, Happens { at: self.opened_at, by: None, kind: "decision.opened" }, told);
         match self.deadline_at {
             Some(at) => changes.timer(timer::Change::Set { key: Self::timer(id), at }),
             None => changes,
@@ -162,8 +180,9 @@ impl Case {
             "option": closed.option,
             "reason": closed.reason,
         });
+        let happens = Happens { at: closed.at, by: Some(closed.by.clone()), kind };
         let next = Self { closed: Some(closed), ..self.clone() };
-        let changes = next.put(id, head, kind, told);
+        let changes = next.put(id, head, happens, told);
         match self.deadline_at {
             Some(_) => changes.timer(timer::Change::Clear { key: Self::timer(id) }),
             None => changes,
@@ -171,7 +190,11 @@ impl Case {
     }
 
     /// Writes it and tells of it: what it is about and whose it is, and `more`.
-    fn put(&self, id: DecisionId, head: Head, kind: &'static str, more: Value) -> Changes {
+    fn put(&self, id: DecisionId, head: Head, happens: Happens, more: Value) -> Changes {
+        let Happens { at, by, kind } = happens;
+        let what = kind.trim_start_matches("decision.").to_owned();
+        let mut this = self.clone();
+        this.history.push(Turn { at, what, by, responsibility: self.responsibility.clone() });
         let mut told = json!({
             "project": self.project,
             "responsibility": self.responsibility,
@@ -181,11 +204,18 @@ impl Case {
             told.extend(more);
         }
         // Text keys only, so this cannot fail.
-        let body = Json::of(&serde_json::to_value(self).unwrap_or_default());
+        let body = Json::of(&serde_json::to_value(&this).unwrap_or_default());
         let doc = Doc { id: DocId(id.0), flag: self.closed.is_none(), body, head };
         let event = Event::new(doc::Class::Decision.subject(doc.id), kind, Json::of(&told));
         Changes::none().doc(doc::Change::Put(Self::at(id), doc)).event(event)
     }
+}
+
+/// What is about to be told of a decision.
+struct Happens {
+    at: Micros,
+    by: Option<String>,
+    kind: &'static str,
 }
 
 pub const JOB_CONFIRMATION: &str = "job.confirmation";

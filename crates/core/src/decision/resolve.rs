@@ -6,6 +6,7 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
+use crate::doc;
 use crate::id::DecisionId;
 use crate::job::answer::{self, Answer};
 use crate::limits;
@@ -119,7 +120,9 @@ impl Command for Resolve {
             return Decision::Refused(ResolveError::Over(self.id));
         };
         let changes = case.closed(self.id, head, closed.clone()).and(moved);
-        Decision::Done(Case { closed: Some(closed), ..case }, changes)
+        // As it was written, its history included.
+        let written = changes.docs.iter().find_map(|doc::Change::Put(_, doc)| Case::of(doc));
+        Decision::Done(written.unwrap_or(Case { closed: Some(closed), ..case }), changes)
     }
 }
 

@@ -96,6 +96,10 @@ impl BenchTop {
         self.decide(c).err().unwrap_or_else(|| panic!("should have been refused"))
     }
 
+    pub fn doc(&self, key: &crate::doc::Key) -> crate::doc::Doc {
+        self.world.view(&OrgId::default()).doc(key).unwrap().clone()
+    }
+
     pub fn enqueue(&mut self) -> Job {
         let job = self.done(&enqueue()).job;
         self.last = Some(job.id);
