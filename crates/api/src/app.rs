@@ -1,14 +1,18 @@
 //! What every handler has at hand.
 
 use crate::counters;
+use crate::door::ticket::{Holder, Tickets};
 use crate::door::{Buckets, Keyring, Rate};
 use crate::flight::Flights;
 use crate::limits;
 use crate::live::{Listening, Live};
+use crate::login;
 use crate::metrics::Recorder;
+use baton_core::access::session::Sessions;
 use baton_core::webhook::sign::Signer;
 use baton_engine::Engine;
 use baton_store::{Entropy, Store};
+use baton_wire::Token;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, watch};
@@ -22,7 +26,8 @@ struct Parts {
     entropy: Arc<dyn Entropy>,
     keyring: Keyring,
     buckets: Buckets,
-    signer: Signer,
+    secrets: Secrets,
+    tickets: Tickets,
     flights: Flights,
     live: Live,
     recorder: Recorder,
@@ -34,16 +39,25 @@ struct Parts {
     batches: Semaphore,
 }
 
+/// What is derived from the key that is kept outside the database.
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    /// Signs what is sent to webhooks.
+    pub signer: Signer,
+    /// Opens login sessions.
+    pub sessions: Sessions,
+}
+
 impl App {
-    pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>, signer: Signer) -> Self {
-        Self::with(engine, entropy, rate, signer, Listening::default())
+    pub fn new(engine: Engine, entropy: Arc<dyn Entropy>, rate: Option<Rate>, secrets: Secrets) -> Self {
+        Self::with(engine, entropy, rate, secrets, Listening::default())
     }
 
     pub fn with(
         engine: Engine,
         entropy: Arc<dyn Entropy>,
         rate: Option<Rate>,
-        signer: Signer,
+        secrets: Secrets,
         listening: Listening,
     ) -> Self {
         let recorder = crate::metrics::install();
@@ -51,7 +65,8 @@ impl App {
         Self(Arc::new(Parts {
             keyring: Keyring::new(engine.store().clone()),
             buckets: Buckets::new(rate),
-            signer,
+            secrets,
+            tickets: Tickets::default(),
             flights: Flights::default(),
             live: Live::new(listening),
             engine,
@@ -98,7 +113,22 @@ impl App {
     }
 
     pub(crate) fn signer(&self) -> &Signer {
-        &self.0.signer
+        &self.0.secrets.signer
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.secrets.sessions
+    }
+
+    pub(crate) fn tickets(&self) -> &Tickets {
+        &self.0.tickets
+    }
+
+    /// Where the holder of this key can come in with a browser, once and soon: a path at this server.
+    /// None if too many wait to be used.
+    pub fn login_path(&self, token: &Token) -> Option<String> {
+        let holder = Holder { key: token.id, proof: token.proof() };
+        self.tickets().issue(self.entropy(), holder).ok().map(|ticket| login::path(&ticket))
     }
 
     pub(crate) fn flights(&self) -> &Flights {

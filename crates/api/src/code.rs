@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 57] = [
+pub const CODES: [Code; 58] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -56,6 +56,7 @@ pub const CODES: [Code; 57] = [
     row(409, "key_dead", "The key was revoked or has expired"),
     row(409, "own_key", "A key cannot revoke itself"),
     row(409, "org_exists", "There is such an org already"),
+    hint(row(410, "ticket_gone", "The login link works no more"), "get a new one with: baton login"),
     row(413, "body_too_large", "The body is too large"),
     row(413, "payload_too_large", "The payload is too large"),
     row(413, "answer_too_large", "The answer is too large"),

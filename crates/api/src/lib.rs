@@ -34,6 +34,7 @@ mod lane;
 mod letter;
 pub mod limits;
 mod live;
+mod login;
 pub mod metrics;
 mod openapi;
 pub mod problem;
@@ -47,7 +48,7 @@ mod unstalled;
 mod wait;
 mod webhook;
 
-pub use app::App;
+pub use app::{App, Secrets};
 pub use guard::{BadHostName, Hosts};
 pub use live::Listening;
 pub use openapi::document;

@@ -38,6 +38,11 @@ pub const WEBHOOKS: usize = 100;
 /// How long a key is trusted without asking the store again: as long can a revoked one go on at
 /// another node.
 pub const KEY_TRUST: Duration = Duration::from_secs(1);
+/// How long a login link works.
+pub const TICKET_LIFE: Duration = Duration::from_secs(120);
+/// Login links that wait to be used at a node, and of one key among them.
+pub const TICKETS: usize = 1_024;
+pub const TICKETS_PER_KEY: usize = 4;
 /// Keys that a node remembers.
 pub const KEYS_KNOWN: usize = 10_000;
 /// How long a request waits for another with its idempotency key.

@@ -6,8 +6,8 @@ use crate::guard::Hosts;
 use crate::openapi::{Operation, of};
 use crate::problem::Fault;
 use crate::{
-    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, metrics, openapi,
-    schedule, webhook,
+    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, login, metrics,
+    openapi, schedule, webhook,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -97,6 +97,9 @@ fn entries() -> Vec<Entry> {
         p("/api/v1/webhooks/{webhookId}/test", WEBHOOKS, of::webhook::try_out, post(webhook::try_out)),
         g("/api/v1/webhooks/{webhookId}/deliveries", WEBHOOKS, of::webhook::deliveries, get(webhook::deliveries)),
         g("/api/v1/me", Anybody, of::access::me, get(access::me)),
+        p("/api/v1/login-links", Anybody, of::access::login_link, post(login::link)),
+        p("/api/v1/session", Nobody, of::access::enter, post(login::enter)),
+        d("/api/v1/session", Nobody, of::access::leave, delete(login::leave)),
         g("/api/v1/keys", KEYS, of::access::list, get(access::list)),
         p("/api/v1/keys", KEYS, of::access::create, post(access::create)),
         g("/api/v1/keys/{keyId}", KEYS, of::access::get, get(access::get)),
@@ -109,6 +112,8 @@ fn entries() -> Vec<Entry> {
         g("/healthz", Nobody, of::installation::alive, get(health::alive)),
         g("/readyz", Nobody, of::installation::ready, get(health::ready)),
         g("/openapi.json", Nobody, of::document::openapi, get(openapi::serve)),
+        g("/login", Nobody, of::document::login, get(login::page)),
+        g("/login.js", Nobody, of::document::login_script, get(login::script)),
         g("/docs", Nobody, of::document::reference, get(docs::reference)),
         g("/docs/errors", Nobody, of::document::errors, get(docs::errors)),
         g("/docs/errors.md", Nobody, of::document::errors_text, get(docs::errors_text)),

@@ -1,10 +1,12 @@
 //! Connections: how many, how slow, and how they end.
 
 use crate::app::App;
+use crate::door::session::Secure;
 use crate::guard::Hosts;
 use crate::limits;
 use crate::router::{plain, router};
 use crate::unstalled::Unstalled;
+use axum::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -52,8 +54,8 @@ pub async fn serve(entrance: impl Into<Entrance>, app: App, shutdown: impl Futur
     let Entrance { listener, tls, hosts } = entrance.into();
     let manner = Manner {
         app: app.clone(),
+        service: TowerToHyperService::new(router(app.clone(), Arc::new(hosts)).layer(Extension(Secure(tls.is_some())))),
         tls: tls.map(TlsAcceptor::from),
-        service: TowerToHyperService::new(router(app.clone(), Arc::new(hosts))),
         plain: TowerToHyperService::new(plain(app.clone())),
     };
     let places = Arc::new(Semaphore::new(limits::CONNECTIONS));

@@ -7,7 +7,7 @@ mod support;
 use baton_api::{document, routes};
 use baton_core::webhook::sign::Signer;
 use baton_engine::webhook::{Carried, Carrier, Deliver, Parcel, Undelivered};
-use baton_wire::{DecisionList, MadeKey, MadeWebhook};
+use baton_wire::{DecisionList, LoginLink, MadeKey, MadeWebhook};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -148,6 +148,11 @@ async fn every_operation_succeeds_as_described(server: &Server) {
     ] {
         seen.ask(server, method, route, key, &none).await;
     }
+
+    let link: LoginLink = seen.ask(server, "POST", "/api/v1/login-links", &[], &none).await.parse();
+    let ticket = json!({ "ticket": link.path.split('#').nth(1).unwrap() });
+    seen.ask(server, "POST", "/api/v1/session", &[], &ticket).await;
+    seen.ask(server, "DELETE", "/api/v1/session", &[], &none).await;
 
     let new = json!({ "label": "x", "url": "https://hooks.invalid/x", "types": ["decision.*"], "projects": null });
     let made: MadeWebhook = seen.ask(server, "POST", "/api/v1/webhooks", &[], &new).await.parse();

@@ -17,6 +17,8 @@ pub struct News<'a> {
     pub moved: Option<&'a Path>,
     /// The first key, if it was just made.
     pub first: Option<&'a Token>,
+    /// Where a browser can come in, once and soon.
+    pub login: Option<&'a str>,
 }
 
 pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Fault> {
@@ -47,6 +49,11 @@ pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Faul
     if let Some(first) = news.first {
         writeln!(out, "  {}", bold("the first admin key, shown this once and kept in admin.key there:"))?;
         writeln!(out, "  {}", first.reveal())?;
+        writeln!(out)?;
+    }
+    if let Some(login) = news.login {
+        writeln!(out, "  {}", bold("for the browser, once and within two minutes (then: baton login):"))?;
+        writeln!(out, "  {login}")?;
         writeln!(out)?;
     }
     writeln!(out, "Try next, in another terminal; the key is found by itself:")?;

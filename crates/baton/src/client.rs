@@ -95,6 +95,14 @@ impl Client {
         self.ask(|| self.request(Method::POST, path).header(header::IDEMPOTENCY_KEY, key).json(body)).await
     }
 
+    /// A place at the server as a browser is told it.
+    pub fn link(&self, path: &str) -> Result<String, Fault> {
+        let place = self.server.join(path).ok().filter(|place| place.origin() == self.server.origin());
+        place
+            .map(String::from)
+            .ok_or_else(|| Fault::new("unexpected_answer", "the server answered with no place of its own"))
+    }
+
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut url = self.server.clone();
         url.set_path(path);

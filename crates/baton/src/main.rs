@@ -23,6 +23,7 @@ mod lanes;
 mod listen;
 mod local;
 mod log;
+mod login;
 mod moment;
 mod pages;
 mod paint;
@@ -64,6 +65,7 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Lanes(args) => client::block_on(lanes::run(args)),
         Command::Schedules(args) => client::block_on(schedules::run(args)),
         Command::Decisions(args) => client::block_on(decisions::run(args)),
+        Command::Login(args) => client::block_on(login::run(args)),
         Command::Keys(args) => client::block_on(keys::run(args)),
         Command::Webhooks(args) => client::block_on(webhooks::run(args)),
         Command::Orgs(args) => client::block_on(keys::orgs(args)),

@@ -4,7 +4,8 @@ use crate::args::SettingsArgs;
 use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
 use crate::{address, aside, banner, first, local, log, signals, tls};
-use baton_api::{App, Entrance};
+use baton_api::{App, Entrance, Secrets};
+use baton_core::access::session::Sessions;
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
 use baton_core::webhook;
@@ -96,11 +97,13 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate, signer);
+    let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
+    let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate, secrets);
     let _noted = local::note(address, &settings.store.data_dir);
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
-    let news = banner::News { moved: moved.as_deref(), first: first.as_ref() };
+    let login = login_link(mode, &app, settings, address);
+    let news = banner::News { moved: moved.as_deref(), first: first.as_ref(), login: login.as_deref() };
     let said = posted.and_then(|posted| announce(mode, address, settings, &news).map(|()| posted));
 
     // Whatever could not be said, what was started is stopped in order.
@@ -179,6 +182,12 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
     }
     let database = settings.store.database.as_ref();
     Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))
+}
+
+/// Where somebody at this terminal can come in with a browser, once and soon.
+fn login_link(mode: Mode, app: &App, settings: &Settings, address: SocketAddr) -> Option<String> {
+    let token = local::read(&settings.store.data_dir).ok().flatten().filter(|_| mode == Mode::Up)?;
+    Some(format!("{}{}", settings.listen.url(address), app.login_path(&token)?))
 }
 
 fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner::News<'_>) -> Result<(), Fault> {

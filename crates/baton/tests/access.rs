@@ -260,3 +260,51 @@ fn every_shell_gets_its_completions() {
     let Ok(bash) = bash else { return };
     assert_eq!(String::from_utf8_lossy(&bash.stdout).trim(), "enqueue", "{bash:?}");
 }
+
+/// What a browser would do with a link: hand the ticket in, and keep the cookie.
+fn follow(server: &Server, link: &str) -> (u16, String) {
+    let (at, ticket) = link.trim().split_once("/login#").unwrap_or_else(|| panic!("{link} is no link"));
+    assert_eq!(at, server.url());
+    let door = support::Door { key: String::new(), ..server.door() };
+    let body = json!({ "ticket": ticket }).to_string();
+    let headers = format!("Content-Type: application/json\r\nOrigin: {at}\r\n");
+    let (status, head, _) = support::http(&door, "POST", "/api/v1/session", &headers, &body).unwrap();
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+    (status, cookie.and_then(|cookie| cookie.split(';').next()).unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_link_for_the_browser_is_printed_and_works_once() {
+    let (server, _dir) = started();
+    let said = server.ask(&["login"]).ok();
+    assert_eq!(said.out.lines().count(), 1, "only the link goes into a pipe: {said:?}");
+    assert!(said.err.contains("works once"), "{said:?}");
+    let (status, cookie) = follow(&server, &said.out);
+    assert_eq!(status, 201);
+    let door = support::Door { key: String::new(), ..server.door() };
+    let (status, _, me) = support::http(&door, "GET", "/api/v1/me", &format!("Cookie: {cookie}\r\n"), "").unwrap();
+    assert!(status == 200 && me.contains("first admin key"), "{status} {me}");
+    assert_eq!(follow(&server, &said.out).0, 410);
+
+    let viewer = server.ask(&["keys", "create", "v", "--role", "viewer"]).ok().out;
+    let link = server.ask(&["login", "--json", "--key", viewer.trim()]).ok().json();
+    assert!(link["expiresAt"].is_string(), "{link}");
+    assert_eq!(follow(&server, link["url"].as_str().unwrap()).0, 201);
+    server.ask(&["login", "--key", &viewer.trim().replace('a', "b")]).failed(1, "unauthenticated");
+    server.stop();
+}
+
+#[test]
+fn up_prints_a_link_and_serve_prints_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    for _ in 0..2 {
+        let banner = banner(&data);
+        let links: Vec<_> = banner.lines().filter(|line| line.contains("/login#bt_")).collect();
+        assert_eq!(links.len(), 1, "{banner}");
+        assert!(banner.contains("baton login"), "{banner}");
+    }
+    let server = Server::serve(&data, &["--log-filter", "trace"]);
+    assert!(!server.said("bt_"));
+    server.stop();
+}

@@ -38,7 +38,7 @@ pub fn load_secret(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<Str
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
-    fs::create_dir_all(dir)?;
+    create_private(dir)?;
     let text = make()?;
     // Whole or not at all: a half-written key after a crash would lock the history for ever.
     let draft = dir.join(format!("{name}.new"));
@@ -52,6 +52,15 @@ pub fn load_secret(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<Str
     fs::rename(&draft, &path)?;
     File::open(dir)?.sync_all()?;
     Ok(text)
+}
+
+/// What is in there is nobody else's business.
+fn create_private(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
 }
 
 #[cfg(test)]
@@ -69,6 +78,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             let mode = fs::metadata(inner.join("seal.key")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+            assert_eq!(fs::metadata(&inner).unwrap().permissions().mode() & 0o777, 0o700);
         }
         fs::write(inner.join("seal.key"), "short").unwrap();
         assert_eq!(load_seal_key(&inner).unwrap_err().kind(), ErrorKind::InvalidData);

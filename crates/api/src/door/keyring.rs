@@ -1,12 +1,15 @@
 //! Recognising keys, without asking the store about every request.
 
 use super::caller::Caller;
+use super::session;
+use super::ticket::Holder;
 use crate::limits::{KEY_TRUST, KEYS_KNOWN};
 use crate::problem::Fault;
 use crate::wait;
-use baton_core::OrgId;
-use baton_core::access::Key;
+use baton_core::access::session::{Session, Sessions};
+use baton_core::access::{Key, Proof};
 use baton_core::id::KeyId;
+use baton_core::{Micros, OrgId};
 use baton_store::Store;
 use baton_wire::Token;
 use std::collections::BTreeMap;
@@ -19,6 +22,12 @@ struct Known {
     org: OrgId,
     key: Arc<Key>,
     at: Instant,
+}
+
+impl Known {
+    fn caller(self, key: KeyId, proof: Proof, until: Option<Micros>) -> Caller {
+        Caller { org: self.org, key, grant: Arc::new(self.key.grant.clone()), kept: self.key, proof, until }
+    }
 }
 
 pub struct Keyring {
@@ -34,21 +43,33 @@ impl Keyring {
     /// Who shows this key. What is wrong with it is not told: whoever holds the right one knows.
     pub async fn verify(&self, token: &Token) -> Result<Caller, Fault> {
         let no = || Fault::new("unauthenticated", "this key opens nothing: it is unknown, expired or revoked");
-        let known = self.find(token.id).await?.ok_or_else(no)?;
-        if !known.key.accepts(&token.proof(), self.store.clock_now()) {
-            return Err(no());
-        }
-        let grant = Arc::new(known.key.grant.clone());
-        Ok(Caller { org: known.org, key: token.id, grant, kept: known.key })
+        let holder = Holder { key: token.id, proof: token.proof() };
+        self.recall(holder).await?.ok_or_else(no)
+    }
+
+    /// Who has shown a secret with this proof, if that still opens the door.
+    pub async fn recall(&self, Holder { key, proof }: Holder) -> Result<Option<Caller>, Fault> {
+        let known = self.find(key).await?;
+        let known = known.filter(|known| known.key.accepts(&proof, self.store.clock_now()));
+        Ok(known.map(|known| known.caller(key, proof, None)))
+    }
+
+    /// Who carries this session.
+    pub async fn resume(&self, sessions: &Sessions, session: &Session) -> Result<Caller, Fault> {
+        let known = self.find(session.key).await?.ok_or_else(session::over)?;
+        let now = self.store.clock_now();
+        let opened = known.key.proofs(now).find(|proof| sessions.accepts(session, proof, now));
+        let proof = opened.ok_or_else(session::over)?;
+        Ok(known.caller(session.key, proof, Some(session.until)))
     }
 
     /// Whether somebody who came in a while ago still may.
     pub async fn still(&self, caller: &Caller) -> Result<(), Fault> {
-        let now = self.store.clock_now();
+        if caller.until.is_some_and(|until| until <= self.store.clock_now()) {
+            return Err(session::over());
+        }
         // What it came in with may have been replaced since; that opens nothing after its grace.
-        let same =
-            |key: &Key| key.rotated_at == caller.kept.rotated_at || key.replaced.is_some_and(|old| now < old.until);
-        match self.find(caller.key).await?.filter(|known| known.key.is_alive(now) && same(&known.key)) {
+        match self.recall(Holder { key: caller.key, proof: caller.proof }).await? {
             Some(_) => Ok(()),
             None => Err(Fault::new("unauthenticated", "the key was revoked or rotated, or has expired")),
         }

@@ -5,6 +5,8 @@ mod caller;
 pub mod first;
 mod keyring;
 mod rate;
+pub(crate) mod session;
+pub(crate) mod ticket;
 
 pub use caller::Caller;
 pub use keyring::Keyring;
@@ -13,6 +15,7 @@ pub use rate::{Buckets, Rate};
 use crate::app::App;
 use crate::problem::Fault;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::header::{AUTHORIZATION, HeaderMap};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -43,7 +46,7 @@ pub async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) ->
     if ask == Ask::Nobody {
         return next.run(request).await;
     }
-    let caller = match recognise(&app, request.headers()).await {
+    let caller = match recognise(&app, request.method(), request.headers()).await {
         Ok(caller) => caller,
         Err(fault) => return fault.into_response(),
     };
@@ -61,11 +64,16 @@ pub async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) ->
     pace.told(next.run(request).await)
 }
 
-async fn recognise(app: &App, headers: &HeaderMap) -> Result<Caller, Fault> {
-    let Some(token) = presented(headers)? else {
+/// By its key, or else by its session.
+async fn recognise(app: &App, method: &Method, headers: &HeaderMap) -> Result<Caller, Fault> {
+    if let Some(token) = presented(headers)? {
+        return app.keyring().verify(&token).await;
+    }
+    let Some(session) = session::presented(headers)? else {
         return Err(Fault::new("unauthenticated", "no key was given: send Authorization: Bearer bk_…"));
     };
-    app.keyring().verify(&token).await
+    session::same_origin(method, headers)?;
+    app.keyring().resume(app.sessions(), &session).await
 }
 
 /// The key that a request carries, if any.

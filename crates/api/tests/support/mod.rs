@@ -6,7 +6,8 @@ pub mod described;
 pub mod endpoint;
 
 use baton_api::door::{Rate, first};
-use baton_api::{App, Listening};
+use baton_api::{App, Listening, Secrets};
+use baton_core::access::session::Sessions;
 use baton_core::rules::Rules;
 use baton_core::webhook::sign::Signer;
 use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
@@ -27,6 +28,8 @@ use tokio::task::JoinHandle;
 /// Nothing that a test asks takes longer; a hang is a failure with a name.
 /// What webhooks are signed with.
 pub const SIGNER: [u8; 32] = [9; 32];
+/// What sessions are opened with.
+pub const SESSIONS: [u8; 32] = [7; 32];
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -141,7 +144,8 @@ impl Server {
         let token = first::draw(&*entropy, engine.store().clock_now());
         assert_eq!(first::found(engine.store(), &token).await.unwrap(), joined.is_none());
         let admin = joined.map_or_else(|| token.reveal(), |(_, admin)| admin);
-        let app = App::with(engine.clone(), entropy, rate, Signer::new(SIGNER), listening);
+        let secrets = Secrets { signer: Signer::new(SIGNER), sessions: Sessions::new(SESSIONS) };
+        let app = App::with(engine.clone(), entropy, rate, secrets, listening);
         let (tell, told) = oneshot::channel();
         let serving = tokio::spawn(baton_api::serve(listener, app, async {
             let _ = told.await;

@@ -129,6 +129,19 @@ pub struct MeArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton login
+  baton login --context production
+  xdg-open \"$(baton login)\"
+
+The link works once and for two minutes; the browser may then do for twelve hours what the key may.")]
+pub struct LoginArgs {
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+#[derive(Args)]
 pub struct OrgsArgs {
     #[command(subcommand)]
     pub command: OrgsCommand,

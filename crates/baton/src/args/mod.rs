@@ -12,7 +12,7 @@ mod webhooks;
 
 pub use access::{
     AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand,
-    OrgsArgs, OrgsCommand, RotateKeyArgs,
+    LoginArgs, OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
 pub use doctor::DoctorArgs;
@@ -71,6 +71,8 @@ pub enum Command {
     Decisions(DecisionsArgs),
     /// Tell endpoints elsewhere what happens
     Webhooks(WebhooksArgs),
+    /// Print a link to come in with a browser
+    Login(LoginArgs),
     /// Make, list, rotate and revoke the keys to come in with
     Keys(KeysArgs),
     /// Make and list orgs
@@ -99,6 +101,7 @@ impl Command {
             Self::Schedules(args) => args.command.client().json,
             Self::Decisions(args) => args.command.client().json,
             Self::Webhooks(args) => args.command.client().json,
+            Self::Login(args) => args.client.json,
             Self::Keys(args) => args.command.client().json,
             Self::Orgs(args) => args.command.client().json,
             Self::Contexts(args) => args.command.json(),

@@ -16,7 +16,7 @@ const SPACE_OUT: u64 = 128 * 1024 * 1024;
 const AHEAD: Span = Span::secs(60);
 
 /// Files that nobody but their owner may read.
-const SECRETS: [&str; 3] = [ADMIN_KEY, "seal.key", "session.key"];
+const SECRETS: [&str; 2] = [ADMIN_KEY, "seal.key"];
 
 pub fn look(dir: &Path, now: Micros) -> Vec<Finding> {
     let mut findings = vec![place(dir)];

@@ -64,6 +64,12 @@ impl Key {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
     }
 
+    /// The proofs of the secrets that open the door now, the key being alive.
+    pub fn proofs(&self, now: Micros) -> impl Iterator<Item = Proof> {
+        let before = self.replaced.filter(|old| now < old.until).map(|old| old.proof);
+        [self.proof].into_iter().chain(before).filter(move |_| self.is_alive(now))
+    }
+
     /// Whether a secret with this hash opens the door now.
     pub fn accepts(&self, proof: &Proof, now: Micros) -> bool {
         // Both are compared whatever the first one says.
@@ -105,6 +111,10 @@ mod tests {
         assert!(!accepts(&key(), "old", 50), "its grace is over");
         assert!(accepts(&key(), "new", 99) && !accepts(&key(), "new", 100), "it expired");
         assert!(!accepts(&key(), "other", 10));
+        let proofs = |key: &Key, at| key.proofs(Micros(at)).collect::<Vec<_>>();
+        assert_eq!(proofs(&key(), 49), [proof("new"), proof("old")]);
+        assert_eq!(proofs(&key(), 50), [proof("new")]);
+        assert!(proofs(&key(), 100).is_empty());
         let revoked = Key { revoked_at: Some(Micros(5)), ..key() };
         assert!(!accepts(&revoked, "new", 10) && !accepts(&revoked, "old", 10));
     }

@@ -4,6 +4,7 @@ pub mod change;
 pub mod grant;
 pub mod key;
 pub mod role;
+pub mod session;
 
 pub use grant::{BadGrant, Grant};
 pub use key::{Key, Proof};

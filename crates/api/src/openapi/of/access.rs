@@ -1,15 +1,48 @@
 //! Keys and orgs.
 
 use super::super::example;
-use super::super::operation::{Operation, Tag};
+use super::super::operation::{Content, Operation, Tag};
 use super::super::parameter;
-use baton_wire::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
+use baton_wire::{
+    FoundedOrg, HandIn, Key, KeyList, LoggedIn, LoginLink, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey,
+};
 use serde_json::json;
 
 pub fn me() -> Operation {
     let me =
         json!({ "org": "default", "key": example::key(), "rights": ["see", "enqueue", "operate", "decide", "audit"] });
     Operation::new("getMe", Tag::Access, "Say who the server takes you for").answers::<Me>(200, "You.", me)
+}
+
+pub fn login_link() -> Operation {
+    let link = json!({ "path": format!("/login#bt_{}", "7".repeat(64)), "expiresAt": "2027-01-15T09:02:00.000000Z" });
+    Operation::new("createLoginLink", Tag::Access, "Get a link to come in with a browser")
+        .about("It works once, for two minutes, and lets a browser do what this key may. A session gets none.")
+        .bare()
+        .unkeyed()
+        .answers::<LoginLink>(201, "The link.", link)
+        .refuses(&["forbidden"])
+}
+
+pub fn enter() -> Operation {
+    let told = json!({ "org": "default", "key": example::key(), "expiresAt": "2027-01-15T21:00:00.000000Z" });
+    Operation::new("logIn", Tag::Access, "Hand in the ticket of a login link")
+        .about(
+            "Opens a session of twelve hours, in the cookie `baton_session`: it stands for the key wherever no key is \
+             given. What changes something, or listens over a socket, is done with it by this server's own pages only.",
+        )
+        .body::<HandIn>("a ticket", json!({ "ticket": format!("bt_{}", "7".repeat(64)) }))
+        .unkeyed()
+        .answers::<LoggedIn>(201, "Who you are.", told)
+        .refuses(&["ticket_gone", "store_unavailable", "store_closed", "overloaded"])
+}
+
+pub fn leave() -> Operation {
+    Operation::new("logOut", Tag::Access, "Make the browser forget its session").answer(
+        204,
+        "It is forgotten.",
+        Content::Nothing,
+    )
 }
 
 pub fn list() -> Operation {

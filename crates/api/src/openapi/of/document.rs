@@ -22,6 +22,15 @@ pub fn reference() -> Operation {
     html("readReference", "Describe this API, for people", "Every operation with its examples.")
 }
 
+pub fn login() -> Operation {
+    html("readLogin", "Come in with a browser", "Where a login link leads to; its script hands the ticket in.")
+}
+
+pub fn login_script() -> Operation {
+    let content = Content::Text { media: "text/javascript", about: "A script.", example: "\"use strict\";" };
+    Operation::new("getLoginScript", Tag::Documents, "The script of that page").answer(200, "A script.", content)
+}
+
 pub fn style() -> Operation {
     let content = Content::Text { media: "text/css", about: "A style sheet.", example: "body { margin: 0 }" };
     Operation::new("getStyle", Tag::Documents, "The look of these pages").answer(200, "A style sheet.", content)
