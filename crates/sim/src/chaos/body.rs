@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 /// A body that its route would take, except for what was changed about it.
 pub fn almost(bodies: &[Value], draw: &mut Draw) -> Value {
-    let mut body = match draw.below(bodies.len() + 1) {
-        0 => json!({}),
-        n => bodies[n - 1].clone(),
+    let mut body = match bodies.get(draw.below(bodies.len())) {
+        Some(example) if draw.chance(7, 8) => example.clone(),
+        _ => json!({}),
     };
-    // One in five stays as it is: what is made so is there for others to stumble over.
-    for _ in 0..draw.below(5) {
+    // One in three stays as it is: what is made so is there for others to stumble over.
+    for _ in 0..draw.below(3) {
         change(&mut body, draw);
     }
     body
