@@ -87,9 +87,10 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         registry.deliver(Deliver { signer: signer.clone(), carrier });
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
         let first = first::key(&store, &settings.store.data_dir).await?;
-        Ok((listener, engine, first, signer))
+        let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
+        Ok((listener, engine, first, secrets))
     };
-    let (listener, engine, first, signer) = match up.await {
+    let (listener, engine, first, secrets) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
@@ -97,7 +98,6 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
     let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate, secrets);
     let _noted = local::note(address, &settings.store.data_dir);
     let posted = address::post(&settings.store.data_dir, address)

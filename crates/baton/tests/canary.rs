@@ -22,7 +22,7 @@ impl Canaries {
         assert!(secret.len() >= 40, "{what} is too short to be looked for");
         self.0.push((what, text.as_bytes().to_vec()));
         self.0.push((what, secret.as_bytes().to_vec()));
-        let hex = secret.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.len() % 2 == 0;
+        let hex = secret.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.len().is_multiple_of(2);
         if hex {
             let byte = |at: usize| u8::from_str_radix(&secret[at..at + 2], 16).unwrap();
             self.0.push((what, (0..secret.len()).step_by(2).map(byte).collect()));
@@ -172,7 +172,8 @@ fn no_secret_is_found_where_it_does_not_belong() {
     server.ask(&["jobs", "list", "--project", "p", "--key", &wrong]).failed(1, "unauthenticated");
     run_with(&["keys", "me", "--server", &server.url()], "", &[("BATON_KEY", &wrong)]).failed(1, "unauthenticated");
     server.ask(&["login"]).ok();
-    let doctor = server.ask(&["doctor", "--data-dir", dir.path().to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
+    let doctor =
+        server.ask(&["doctor", "--data-dir", dir.path().to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
     canaries.not_in("what the doctor says", doctor.out.as_bytes());
 
     let mut after = String::new();
