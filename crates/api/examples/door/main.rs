@@ -12,8 +12,9 @@ mod caller;
 mod figures;
 
 use anyhow::{Context, Result};
-use baton_api::App;
 use baton_api::door::first;
+use baton_api::{App, Secrets};
+use baton_core::access::session::Sessions;
 use baton_core::command::Actor;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::rules::Rules;
@@ -104,7 +105,12 @@ async fn open(engine: &Engine) -> Result<(SocketAddr, String, oneshot::Sender<()
     first::found(engine.store(), &token).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let app = App::new(engine.clone(), entropy, None, Signer::new([7; 32]));
+    let app = App::new(
+        engine.clone(),
+        entropy,
+        None,
+        Secrets { signer: Signer::new([7; 32]), sessions: Sessions::new([8; 32]) },
+    );
     let (stop, stopped) = oneshot::channel();
     tokio::spawn(baton_api::serve(listener, app, async {
         let _ = stopped.await;
