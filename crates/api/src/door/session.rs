@@ -136,7 +136,7 @@ mod tests {
     fn only_our_own_pages_act_with_a_session() {
         let host = (HOST, "localhost:22866");
         let check = |method: Method, more: &[(HeaderName, &str)]| {
-            same_origin(&method, &headers(&[&[host.clone()], more].concat())).is_ok()
+            same_origin(&method, &headers(&[std::slice::from_ref(&host), more].concat())).is_ok()
         };
         let origin = |text| [(ORIGIN, text)];
         assert!(check(Method::GET, &[]) && check(Method::GET, &origin("http://localhost:5173")));
