@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 const CONNECTIONS: [usize; 3] = [1, 32, 256];
@@ -120,7 +121,7 @@ async fn open(engine: &Engine) -> Result<(SocketAddr, String, oneshot::Sender<()
 
 async fn commits(store: &Store, command: &Enqueue, callers: usize) -> Result<Sample> {
     let began = Instant::now();
-    let one = || async {
+    let one = |store: Store, command: Enqueue| async move {
         let mut taken = Vec::new();
         while began.elapsed() < WARM_UP + MEASURE {
             let asked = Instant::now();
@@ -131,9 +132,7 @@ async fn commits(store: &Store, command: &Enqueue, callers: usize) -> Result<Sam
         }
         anyhow::Ok(taken)
     };
-    // Tasks of their own, as requests have them.
-    let tasks = (0..callers).map(|_| one());
-    Ok(Sample::new(try_join_all(tasks).await?.concat(), MEASURE))
+    gather((0..callers).map(|_| tokio::spawn(one(store.clone(), command.clone())))).await
 }
 
 async fn requests(address: SocketAddr, key: &str, body: &str, connections: usize) -> Result<Sample> {
@@ -150,7 +149,11 @@ async fn requests(address: SocketAddr, key: &str, body: &str, connections: usize
         }
         anyhow::Ok(taken)
     };
-    let tasks = callers.into_iter().map(|caller| tokio::spawn(one(caller)));
+    gather(callers.into_iter().map(|caller| tokio::spawn(one(caller)))).await
+}
+
+/// What all of them have measured, each in a task of its own.
+async fn gather(tasks: impl Iterator<Item = JoinHandle<Result<Vec<Duration>>>>) -> Result<Sample> {
     let taken = try_join_all(tasks).await?.into_iter().collect::<Result<Vec<_>>>()?;
     Ok(Sample::new(taken.concat(), MEASURE))
 }
