@@ -60,6 +60,9 @@ pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> R
     let ms = elapsed.as_millis() as u64;
     if status >= 500 {
         tracing::warn!(status, code, ms, "answered");
+    } else if matches!(status, 401 | 403 | 429) {
+        // Whoever is turned away leaves a trace.
+        tracing::info!(status, code, ms, "answered");
     } else {
         tracing::debug!(status, code, ms, "answered");
     }

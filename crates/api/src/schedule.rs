@@ -73,6 +73,7 @@ pub async fn put(State(app): State<App>, caller: Caller, key: Key, call: Call) -
     let (project, name) = names(key)?;
     let mut new: NewSchedule = call.body.parse()?;
     caller.reach(&project, &new.kind)?;
+    reach_kept(&app, &caller, &project, &name).await?;
     // Checked on the way in, like that of a job.
     if let Value::Object(checked) = payload(std::mem::take(&mut new.payload))? {
         new.payload = checked;
@@ -85,6 +86,7 @@ pub async fn delete(State(app): State<App>, caller: Caller, key: Key, params: Pa
     params.allow(&[])?;
     let (project, name) = names(key)?;
     caller.reach_project(&project)?;
+    reach_kept(&app, &caller, &project, &name).await?;
     let command = Put { org: caller.org.clone(), project, name, act: Act::Delete };
     wait::commit(app.store().commit(command, caller.actor())).await.ok_or(StoreError::OutcomeUnknown)??;
     Ok(StatusCode::NO_CONTENT)
@@ -108,8 +110,23 @@ async fn act(
 ) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
     caller.reach_project(&project)?;
+    reach_kept(app, caller, &project, &name).await?;
     let keyed = call.keyed_bare(scope)?;
     idempotency::commit(app, caller, Put { org: caller.org.clone(), project, name, act }, keyed, render).await
+}
+
+/// A schedule of a type that a key does not reach is not there for it.
+async fn reach_kept(app: &App, caller: &Caller, project: &ProjectId, name: &ScheduleName) -> Result<(), Fault> {
+    if caller.grant.is_whole() {
+        return Ok(());
+    }
+    let doc = wait::read(app.store().doc(&caller.org, &cron::Schedule::key(project, name))).await?;
+    match doc.as_ref().and_then(show) {
+        Some(kept) if !caller.grant.reaches(project, &kept.kind) => {
+            Err(Fault::new("schedule_not_found", format!("project {project} has no schedule called {name}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn render(kept: &Kept) -> Rendered {

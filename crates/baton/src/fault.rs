@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 15] = [
+pub const CODES: [(&str, Exit, &str); 16] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
@@ -47,6 +47,7 @@ pub const CODES: [(&str, Exit, &str); 15] = [
     ("unexpected_answer", Exit::Unavailable, "The answer is not Baton's"),
     ("job_not_completed", Exit::NotCompleted, "The job did not complete"),
     ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
+    ("secret_not_shown", Exit::Failed, "The secret cannot be shown again"),
     ("not_delivered", Exit::NotCompleted, "Nothing was delivered"),
     ("unhealthy", Exit::Failed, "The doctor found problems"),
     ("history_violated", Exit::Data, "The history is not as it was written"),
@@ -81,6 +82,12 @@ impl Fault {
         let row = CODES.iter().find(|(known, ..)| *known == code);
         let (exit, title) = row.map_or((Exit::Failed, code), |(_, exit, title)| (*exit, *title));
         Self::told(exit, code, title, detail.into())
+    }
+
+    /// Something was made, but the answer that showed its secret got lost on the way.
+    pub fn unshown(what: &str, id: impl std::fmt::Display) -> Self {
+        let detail = format!("{id} was made, but the answer that showed its secret got lost");
+        Self::new("secret_not_shown", detail).hint(format!("give it another one: baton {what} rotate {id}"))
     }
 
     pub fn usage(detail: impl Into<String>) -> Self {

@@ -83,7 +83,7 @@ fn shown_once(made: &MadeKey, json: bool) -> Result<(), Fault> {
             writeln!(print::err(), "{}", dim("this is the key; it is not shown again:"))?;
             writeln!(print::out(), "{secret}")?;
         }
-        None => writeln!(print::err(), "{}", dim("its secret was shown before; rotate it if that got lost"))?,
+        None => return Err(Fault::unshown("keys", key.id)),
     }
     Ok(())
 }

@@ -159,15 +159,14 @@ impl Org {
         self.jobs.get(&event.subject).or_else(|| self.jobs.get(event.data["subject"]["job"].as_str()?))
     }
 
-    /// Whether a key of this scope may hear of it. Decisions belong to projects, as their routes have it.
+    /// Whether a key of this scope may hear of it. A decision is reached like the job that waits for it.
     fn reaches(&self, scope: Scope, event: &Event) -> bool {
         if scope.projects.is_none() && scope.types.is_none() {
             return true;
         }
         self.order(event).is_some_and(|order| {
-            let is_job = self.jobs.contains_key(&event.subject);
             scope.projects.is_none_or(|project| order.project == project)
-                && scope.types.is_none_or(|kind| !is_job || order.kind == kind)
+                && scope.types.is_none_or(|kind| order.kind == kind)
         })
     }
 }

@@ -65,7 +65,7 @@ async fn hook(client: &Client<'_>, id: WebhookId, url: &str) -> Result<()> {
     let filter = Filter { types, projects: Some(BTreeSet::from([name(PROJECT)])) };
     let spec = Spec { label: "ours".to_owned(), url: url.to_owned(), filter };
     let place = Cursor::START.to_string();
-    let act = Hook::Create { spec, place, signer: endpoints::signer().fingerprint() };
+    let act = Hook::Create { spec, place, signer: endpoints::signer().fingerprint(), room: true };
     // Refused if it is there already.
     client.tell(HookChange { org: OrgId::default(), id, act }).await?;
     Ok(())

@@ -23,7 +23,7 @@ pub(super) async fn hook(client: &mut Client<'_>) -> Result<()> {
         let filter = Filter { types: Some(BTreeSet::from([name("job.completed")])), projects: None };
         let spec = Spec { label: "ours".to_owned(), url: endpoints::MOODY.to_owned(), filter };
         let signer = endpoints::signer().fingerprint();
-        let act = Hook::Create { spec, place: Cursor::START.to_string(), signer };
+        let act = Hook::Create { spec, place: Cursor::START.to_string(), signer, room: true };
         let create = webhook::change::Change { org: OrgId::default(), id: WebhookId(Uuid::from_u128(1)), act };
         // Refused if it was heard before.
         async move { (!matches!(store.commit(create, Actor::Api).await, Err(CommitError::Store(_)))).then_some(()) }
