@@ -49,8 +49,9 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         // One that is named twice is meant once.
         let mut seen = BTreeSet::new();
         jobs.retain(|id| seen.insert(*id));
-        if jobs.is_empty() {
-            return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
+        if !(1..=BATCH_JOBS).contains(&jobs.len()) {
+            let detail = format!("1 to {BATCH_JOBS} jobs can be requeued at once, not {}", jobs.len());
+            return Err(Fault::new("batch_size", detail));
         }
         for id in &jobs {
             reach(&app, &caller, *id).await?;
