@@ -42,7 +42,14 @@ pub fn put() -> Operation {
         .answers::<Schedule>(201, "A new schedule.", example::schedule(false))
         .answers::<Schedule>(200, "The schedule was there, and is so now.", example::schedule(false))
         .leads(&ACTS, &[("projectId", "$response.body#/projectId"), ("name", "$response.body#/name")])
-        .refuses(&["out_of_scope", "invalid_schedule", "unknown_job_type", "invalid_payload", "payload_too_large"])
+        .refuses(&[
+            "out_of_scope",
+            "schedule_not_found",
+            "invalid_schedule",
+            "unknown_job_type",
+            "invalid_payload",
+            "payload_too_large",
+        ])
 }
 
 pub fn delete() -> Operation {
