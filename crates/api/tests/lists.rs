@@ -19,8 +19,6 @@ on_both_databases!(crate::setup =>
     jobs_and_schedules_are_filtered_by_type,
 );
 
-const DAYS: &str = "2999-01-01T00:00:00Z";
-
 /// A path, and the field of its items.
 type List = (&'static str, &'static str);
 
@@ -50,6 +48,13 @@ async fn made(server: &Server, path: &str, body: Value) -> Value {
     reply.parse()
 }
 
+/// One that stays where it is.
+async fn later(server: &Server, kind: &str) {
+    let now = server.engine.store().now().await.unwrap();
+    let later = baton_wire::Time(now.plus(baton_core::time::Span::secs(3_600)));
+    made(server, "/api/v1/jobs", json!({ "type": kind, "projectId": "p", "notBefore": later })).await;
+}
+
 async fn hook(server: &Server) -> Webhook {
     // Of a project in which nothing happens: only what is asked for is sent.
     let body = json!({ "label": "ours", "url": "https://127.0.0.1/", "projects": ["nowhere"] });
@@ -67,7 +72,7 @@ async fn fill(server: &Server) {
         server.until(dead.await["id"].as_str().unwrap(), "job.failed").await;
         let asking = json!({ "type": "echo", "projectId": "p", "payload": { "ask": true, "message": "pay?" } });
         server.until(made(server, "/api/v1/jobs", asking).await["id"].as_str().unwrap(), "job.asked").await;
-        made(server, "/api/v1/jobs", json!({ "type": "noop", "projectId": "p", "notBefore": DAYS })).await;
+        later(server, "noop").await;
         made(server, &format!("/api/v1/lanes/x:{n}/pause"), json!({})).await;
         let schedule = json!({ "cron": "30 5 1 1 *", "type": "noop" });
         let path = format!("/api/v1/projects/{}/schedules/s{n}", if n % 2 == 0 { "q" } else { "p" });
@@ -180,7 +185,7 @@ async fn a_cursor_is_refused_elsewhere(server: &Server) {
 
 async fn jobs_and_schedules_are_filtered_by_type(server: &Server) {
     for kind in ["noop", "echo", "noop", "echo", "echo"] {
-        made(server, "/api/v1/jobs", json!({ "type": kind, "projectId": "p", "notBefore": DAYS })).await;
+        later(server, kind).await;
     }
     for (name, kind) in [("a", "noop"), ("b", "echo"), ("c", "noop")] {
         let path = format!("/api/v1/projects/p/schedules/{name}");
