@@ -3,12 +3,11 @@
 
 mod support;
 
-use baton_core::time::Span;
 use baton_core::webhook::sign::Signer;
 use baton_engine::Registry;
 use baton_engine::webhook::{Deliver, Post};
 use baton_tools::{Allow, Outgoing, Policy};
-use baton_wire::{DeliveryList, JobList, ScheduleList, Time, Tried, Webhook};
+use baton_wire::{DeliveryList, JobList, ScheduleList, Tried, Webhook};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use support::{SIGNER, Server, Setup};
@@ -19,11 +18,6 @@ on_both_databases!(crate::setup =>
     a_cursor_is_refused_elsewhere,
     jobs_and_schedules_are_filtered_by_type,
 );
-
-/// So far ahead that nothing begins by itself.
-fn later(server: &Server) -> Time {
-    Time(server.engine.store().clock_now().plus(Span::secs(300 * 24 * 60 * 60)))
-}
 
 /// A path, and the field of its items.
 type List = (&'static str, &'static str);
@@ -54,6 +48,13 @@ async fn made(server: &Server, path: &str, body: Value) -> Value {
     reply.parse()
 }
 
+/// One that stays where it is.
+async fn later(server: &Server, kind: &str) {
+    let now = server.engine.store().now().await.unwrap();
+    let later = baton_wire::Time(now.plus(baton_core::time::Span::secs(3_600)));
+    made(server, "/api/v1/jobs", json!({ "type": kind, "projectId": "p", "notBefore": later })).await;
+}
+
 async fn hook(server: &Server) -> Webhook {
     // Of a project in which nothing happens: only what is asked for is sent.
     let body = json!({ "label": "ours", "url": "https://127.0.0.1/", "projects": ["nowhere"] });
@@ -71,7 +72,7 @@ async fn fill(server: &Server) {
         server.until(dead.await["id"].as_str().unwrap(), "job.failed").await;
         let asking = json!({ "type": "echo", "projectId": "p", "payload": { "ask": true, "message": "pay?" } });
         server.until(made(server, "/api/v1/jobs", asking).await["id"].as_str().unwrap(), "job.asked").await;
-        made(server, "/api/v1/jobs", json!({ "type": "noop", "projectId": "p", "notBefore": later(server) })).await;
+        later(server, "noop").await;
         made(server, &format!("/api/v1/lanes/x:{n}/pause"), json!({})).await;
         let schedule = json!({ "cron": "30 5 1 1 *", "type": "noop" });
         let path = format!("/api/v1/projects/{}/schedules/s{n}", if n % 2 == 0 { "q" } else { "p" });
@@ -184,7 +185,7 @@ async fn a_cursor_is_refused_elsewhere(server: &Server) {
 
 async fn jobs_and_schedules_are_filtered_by_type(server: &Server) {
     for kind in ["noop", "echo", "noop", "echo", "echo"] {
-        made(server, "/api/v1/jobs", json!({ "type": kind, "projectId": "p", "notBefore": later(server) })).await;
+        later(server, kind).await;
     }
     for (name, kind) in [("a", "noop"), ("b", "echo"), ("c", "noop")] {
         let path = format!("/api/v1/projects/p/schedules/{name}");

@@ -40,16 +40,21 @@ fn lanes_sql(only: &str, tail: &str) -> String {
 impl Db {
     pub(crate) async fn dead_letters(&self, ask: DeadLetters) -> Result<Page<JobRecord, JobId>, StoreError> {
         let mut filling = Filling::new(ask.limit, ask.bytes, ask.after);
+        let (org, project) = (ask.org.as_str(), ask.project.as_ref().map(ProjectId::as_str));
+        // Not one statement for both: each has its index.
+        let only = if project.is_some() { "AND project = $4" } else { "" };
         let sql = format!(
-            "SELECT id, type FROM dead_letter WHERE org = $1 AND ($2::text IS NULL OR project = $2) \
-             AND id {} $3 ORDER BY id {} LIMIT $4",
+            "SELECT id, type FROM dead_letter WHERE org = $1 {only} AND id {} $2 ORDER BY id {} LIMIT $3",
             ask.order.beyond(),
             ask.order.word()
         );
         loop {
             let after = filling.last.map_or(ask.order.before_ids(), |id| id.0);
-            let project = ask.project.as_ref().map(ProjectId::as_str);
-            let found = self.ask(&sql, &[&ask.org.as_str(), &project, &after, &SCAN_STEP]).await?;
+            let mut by: Vec<&(dyn ToSql + Sync)> = vec![&org, &after, &SCAN_STEP];
+            if let Some(project) = &project {
+                by.push(project);
+            }
+            let found = self.ask(&sql, &by).await?;
             for chunk in found.chunks(WHOLE_STEP) {
                 let mut records = self.failed(&ask, chunk).await?;
                 for row in chunk {
