@@ -7,6 +7,8 @@ mod server;
 mod venv;
 
 use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
@@ -55,10 +57,21 @@ pub fn run(args: &[OsString], deadline: Deadline, guard: &mut Guard) -> Result<(
 
 fn command(server: &Server) -> Result<Command> {
     let mut command = Command::new(venv::program()?);
-    command.arg("--config-file").arg(cargo::root().join("xtask/schemathesis.toml"));
+    command.arg("--config-file").arg(configuration(server)?);
     command.args(["run", "--no-color", &format!("http://{}/openapi.json", server.address)]);
     // By the environment, so that it is in no list of processes; what it writes stays with the rest.
-    command.env("BATON_KEY", &server.key).envs(server.ids.iter().map(|(name, id)| (name, id)));
+    command.env("BATON_KEY", &server.key);
     command.current_dir(&server.directory).stdin(Stdio::null());
     Ok(command)
+}
+
+/// With the ids of what there is; variables stand in few places of a configuration.
+fn configuration(server: &Server) -> Result<PathBuf> {
+    let mut text = fs::read_to_string(cargo::root().join("xtask/schemathesis.toml"))?;
+    for (name, id) in &server.ids {
+        text = text.replace(&format!("${{{name}}}"), id);
+    }
+    let path = server.directory.join("schemathesis.toml");
+    fs::write(&path, text)?;
+    Ok(path)
 }

@@ -79,11 +79,10 @@ fn baton(directory: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Something of everything, as variables of the environment with the ids to ask for.
+/// Something of everything, and the ids of it.
 fn furnish(directory: &Path, address: &str, deadline: Deadline) -> Result<Vec<(&'static str, String)>> {
     let mut ids = Vec::new();
     for (name, project, payload) in [
-        ("BATON_COMPLETED", "demo", r#"{"message":"hello"}"#),
         ("BATON_FAILED", "demo", r#"{"fail":"deterministic"}"#),
         ("BATON_ASKING", "demo", r#"{"ask":true}"#),
         ("BATON_PARKED", "far", r#"{"wait":true}"#),
@@ -93,6 +92,14 @@ fn furnish(directory: &Path, address: &str, deadline: Deadline) -> Result<Vec<(&
     }
     let create = ["keys", "create", "to be rotated", "--role", "admin", "--json"];
     ids.push(("BATON_OTHER_KEY", id(&tell(directory, address, &create)?, "key_")?));
+    tell(
+        directory,
+        address,
+        &["schedules", "set", "nightly", "--project", "demo", "--cron", "0 3 * * *", "--type", "noop"],
+    )?;
+    // Nothing ever has such a name, so nothing is sent to anybody.
+    let add = ["webhooks", "add", "https://hooks.invalid/baton", "--json"];
+    ids.push(("BATON_WEBHOOK", id(&tell(directory, address, &add)?, "whk_")?));
     loop {
         let decisions = tell(directory, address, &["decisions", "list", "--json"])?;
         if let Ok(decision) = id(&decisions, "dec_") {
