@@ -11,12 +11,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use baton_wire::header;
 use std::any::Any;
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use tokio::time::Instant;
 use tracing::Instrument;
+use tracing::field::Empty;
 
 tokio::task_local! {
     static REQUEST_ID: String;
@@ -33,7 +35,7 @@ pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> R
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    let span = tracing::info_span!("request", id, %method, path = request.uri().path());
+    let span = tracing::info_span!("request", id, %method, path = %loggable(request.uri().path()), key = Empty);
 
     let answered = REQUEST_ID.scope(id.clone(), answer(request, next)).instrument(span.clone()).await;
 
@@ -51,6 +53,24 @@ pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> R
         tracing::debug!(status, code, ms, "answered");
     }
     response
+}
+
+/// A path without what looks like a secret: somebody may have put a key where its id belongs. Secrets
+/// have at least so many hexadecimal digits in a row, and ids have half as many.
+fn loggable(path: &str) -> Cow<'_, str> {
+    const SECRET_DIGITS: usize = 64;
+    let mut shown = String::new();
+    let mut rest = path;
+    loop {
+        let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) else { break };
+        let run = rest[begin..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - begin);
+        let end = begin + run;
+        shown.push_str(if run < SECRET_DIGITS { &rest[..end] } else { &rest[..begin] });
+        shown.push_str(if run < SECRET_DIGITS { "" } else { "…" });
+        rest = &rest[end..];
+    }
+    shown.push_str(rest);
+    if shown == path { Cow::Borrowed(path) } else { Cow::Owned(shown) }
 }
 
 /// A handler that panics costs its request an answer, never the server its life.
@@ -115,6 +135,15 @@ mod tests {
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body(), 10_000).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_secret_in_a_path_is_not_logged() {
+        let (id, secret) = ("0".repeat(32), "a1".repeat(32));
+        assert_eq!(loggable("/api/v1/jobs/job_ü"), "/api/v1/jobs/job_ü");
+        assert_eq!(loggable(&format!("/api/v1/keys/key_{id}")), format!("/api/v1/keys/key_{id}"));
+        assert_eq!(loggable(&format!("/keys/bk_{id}_{secret}/revoke")), format!("/keys/bk_{id}_…/revoke"));
+        assert_eq!(loggable(&secret), "…");
     }
 
     #[tokio::test]
