@@ -61,8 +61,7 @@ fn loggable(path: &str) -> Cow<'_, str> {
     const SECRET_DIGITS: usize = 64;
     let mut shown = String::new();
     let mut rest = path;
-    loop {
-        let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) else { break };
+    while let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) {
         let run = rest[begin..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - begin);
         let end = begin + run;
         shown.push_str(if run < SECRET_DIGITS { &rest[..end] } else { &rest[..begin] });

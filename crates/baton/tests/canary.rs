@@ -22,7 +22,7 @@ impl Canaries {
         assert!(secret.len() >= 40, "{what} is too short to be looked for");
         self.0.push((what, text.as_bytes().to_vec()));
         self.0.push((what, secret.as_bytes().to_vec()));
-        let hex = secret.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.len() % 2 == 0;
+        let hex = secret.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.len().is_multiple_of(2);
         if hex {
             let byte = |at: usize| u8::from_str_radix(&secret[at..at + 2], 16).unwrap();
             self.0.push((what, (0..secret.len()).step_by(2).map(byte).collect()));
