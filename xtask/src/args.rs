@@ -13,15 +13,17 @@ commands:
   test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests,
                                     ask a server all that its OpenAPI document allows
                                     --fast skips the format and lint checks
-  soak [--kills N] [--seeds N] [--backlog N]
-                                    the long tests: 100 kills, 20000 seeds and a backlog of
-                                    200000 jobs unless told
+  soak [--kills N] [--seeds N] [--backlog N] [--requests N]
+                                    the long tests: 100 kills, 20000 seeds, a backlog of
+                                    200000 jobs and 10000 malformed requests unless told
+  schemathesis [ARGS]               only ask a server all that its document allows; ARGS go to
+                                    schemathesis, such as `--seed 7 --max-examples 500`
   sim [ARGS]                        simulate; ARGS go to the simulator
-  bench [ARGS]                      measure; ARGS go to the benchmark
+  bench [PART] [--json]             measure: commit (the store alone), door (over HTTP), or both
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 
-Every command but `sim` starts a throwaway PostgreSQL and passes its address on as
+Every command but `sim` and `schemathesis` starts a throwaway PostgreSQL and passes its address on as
 BATON_TEST_DATABASE_URL. If that is set already, it is used and nothing is started.
 The cluster lives in TMPDIR, or in /var/tmp.
 
@@ -31,7 +33,7 @@ examples:
   cargo xtask soak --kills 500 --seeds 100000
   cargo xtask sim --seed 42
   cargo xtask sim --from 1000 --seeds 200
-  cargo xtask bench
+  cargo xtask bench door --json
   cargo xtask with-postgres -- bash -c 'psql \"$BATON_TEST_DATABASE_URL\"'";
 
 /// How `xtask` starts its own guard; not for people.
@@ -42,6 +44,7 @@ pub enum Command {
     Help,
     Test(TestOptions),
     Soak(SoakOptions),
+    Schemathesis(Vec<OsString>),
     Sim(Vec<OsString>),
     Bench(Vec<OsString>),
     WithPostgres { program: OsString, args: Vec<OsString> },
@@ -59,6 +62,7 @@ pub struct SoakOptions {
     pub kills: NonZeroU32,
     pub seeds: NonZeroU32,
     pub backlog: NonZeroU32,
+    pub requests: NonZeroU32,
 }
 
 impl Default for SoakOptions {
@@ -66,7 +70,8 @@ impl Default for SoakOptions {
         const KILLS: NonZeroU32 = NonZeroU32::new(100).expect("not zero");
         const SEEDS: NonZeroU32 = NonZeroU32::new(20_000).expect("not zero");
         const BACKLOG: NonZeroU32 = NonZeroU32::new(200_000).expect("not zero");
-        Self { kills: KILLS, seeds: SEEDS, backlog: BACKLOG }
+        const REQUESTS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
+        Self { kills: KILLS, seeds: SEEDS, backlog: BACKLOG, requests: REQUESTS }
     }
 }
 
@@ -103,10 +108,11 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Usage
     let mut words = words.into_iter();
     let name = words.next().ok_or(UsageError::NoCommand)?;
     let rest: Vec<OsString> = words.collect();
-    // `sim` and `bench` have help of their own; the other commands share this one.
+    // `schemathesis`, `sim` and `bench` have help of their own; the other commands share this one.
     let wants_help = rest.first().is_some_and(is_help);
     match name.to_str() {
         Some("help" | "--help" | "-h") => Ok(Command::Help),
+        Some("schemathesis") => Ok(Command::Schemathesis(rest)),
         Some("sim") => Ok(Command::Sim(rest)),
         Some("bench") => Ok(Command::Bench(rest)),
         Some("test" | "soak" | "with-postgres") if wants_help => Ok(Command::Help),
@@ -145,6 +151,7 @@ fn soak(words: Vec<OsString>) -> Result<Command, UsageError> {
             Some("--kills") => options.kills = count("--kills", words.next())?,
             Some("--seeds") => options.seeds = count("--seeds", words.next())?,
             Some("--backlog") => options.backlog = count("--backlog", words.next())?,
+            Some("--requests") => options.requests = count("--requests", words.next())?,
             _ => {
                 return Err(UsageError::UnknownArgument { command: "soak", argument: word });
             }
@@ -204,13 +211,15 @@ mod tests {
         );
         check("soak", Command::Soak(SoakOptions::default()));
         check(
-            "soak --seeds 7 --kills 3 --backlog 9",
+            "soak --seeds 7 --kills 3 --backlog 9 --requests 5",
             Command::Soak(SoakOptions {
                 kills: NonZeroU32::new(3).unwrap(),
                 seeds: NonZeroU32::new(7).unwrap(),
                 backlog: NonZeroU32::new(9).unwrap(),
+                requests: NonZeroU32::new(5).unwrap(),
             }),
         );
+        check("schemathesis --seed 7", Command::Schemathesis(words("--seed 7")));
         check("sim --seed 4 --help", Command::Sim(words("--seed 4 --help")));
         check("bench --help", Command::Bench(words("--help")));
         check("with-postgres -- psql -- -c", Command::WithPostgres { program: "psql".into(), args: words("-- -c") });

@@ -18,9 +18,29 @@ pub fn sim(args: &[OsString]) -> Result<ExitCode> {
     Err(sim.args(args).exec()).context("could not start cargo")
 }
 
+/// What can be measured, and the program that does.
+const PARTS: [(&str, [&str; 4]); 2] =
+    [("commit", ["-p", "baton-sim", "--bin", "bench"]), ("door", ["-p", "baton-api", "--example", "door"])];
+
+/// One part or all, one after another beside one PostgreSQL; each goes on if those before it went well.
 pub fn bench(args: &[OsString]) -> Result<ExitCode> {
-    let mut bench = at_terminal(["run", "--release", "-p", "baton-sim", "--bin", "bench", "--"]);
-    beside_postgres(bench.args(args))
+    let named = PARTS.iter().find(|(part, _)| args.first().is_some_and(|word| word == part));
+    let (parts, args) = match named {
+        Some(part) => (std::slice::from_ref(part), &args[1..]),
+        None => (&PARTS[..], args),
+    };
+    let mut guard = Guard::start()?;
+    let deadline = Deadline::after(Duration::from_secs(postgres::SET_UP.budget_s));
+    let database = postgres::database(deadline, &mut guard)?;
+    for (_, program) in parts {
+        let mut bench = at_terminal(["run", "--release", "--locked"]);
+        bench.args(program).arg("--").args(args);
+        let code = in_foreground(database.pass_to(&mut bench), &mut guard)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub fn with_postgres(program: &OsStr, args: &[OsString]) -> Result<ExitCode> {

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         }
         Command::Test(options) => test::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Schemathesis(args) => schemathesis::alone(&args),
         Command::Sim(args) => forward::sim(&args),
         Command::Bench(args) => forward::bench(&args),
         Command::WithPostgres { program, args } => forward::with_postgres(&program, &args),

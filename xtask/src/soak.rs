@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: what is too long for every change. Many seeds, many kills, a large backlog.
+//! `cargo xtask soak`: what is too long for every change. Many seeds, many kills, a large backlog,
+//! thousands of malformed requests.
 
 use std::process::ExitCode;
 
@@ -13,13 +14,14 @@ use crate::{postgres, tools};
 
 const SIM: Stage = Stage { name: "sim", budget_s: 3600 };
 const KILL: Stage = Stage { name: "kill", budget_s: 3600 };
+const REQUESTS: Stage = Stage { name: "requests", budget_s: 900 };
 const BACKLOG: Stage = Stage { name: "backlog", budget_s: 3600 };
 
 pub fn run(options: &SoakOptions) -> Result<ExitCode> {
     let install = !tools::has_nextest();
     let mut plan = vec![postgres::SET_UP];
     plan.extend(install.then_some(tools::INSTALL_NEXTEST));
-    plan.extend([SIM, KILL, BACKLOG]);
+    plan.extend([SIM, KILL, REQUESTS, BACKLOG]);
     let mut stages = Stages::new(plan, Guard::start()?);
     let outcome = run_stages(&mut stages, options, install);
     Ok(stages.end("soak", outcome))
@@ -40,6 +42,13 @@ fn run_stages(stages: &mut Stages, options: &SoakOptions, install: bool) -> Resu
         nextest
             .args(["--profile", "soak", "-E", "test(kill)", "--no-capture"])
             .env("BATON_KILLS", options.kills.to_string());
+        run_program(database.pass_to(&mut nextest), deadline, guard)
+    })?;
+    stages.run(REQUESTS, |deadline, guard| {
+        let mut nextest = cargo(["nextest", "run", "-p", "baton", "--locked"]);
+        nextest
+            .args(["--profile", "soak", "-E", "binary(malformed)", "--no-capture"])
+            .env("BATON_REQUESTS", options.requests.to_string());
         run_program(database.pass_to(&mut nextest), deadline, guard)
     })?;
     stages.run(BACKLOG, |deadline, guard| {

@@ -66,16 +66,16 @@ impl Stages {
 }
 
 fn table(plan: &[Stage], done: &[Row]) -> String {
-    let mut table = format!("{:<16}{:<9}{:>8}\n", "stage", "result", "seconds");
+    let mut table = format!("{:<18}{:<9}{:>8}\n", "stage", "result", "seconds");
     for stage in plan {
         // Writing to a string cannot fail.
         let _ = match done.iter().find(|row| row.name == stage.name) {
             Some(row) => {
                 let result = if row.ok { "ok" } else { "FAILED" };
                 let seconds = row.took.as_secs_f32();
-                writeln!(table, "{:<16}{result:<9}{seconds:>8.1}", row.name)
+                writeln!(table, "{:<18}{result:<9}{seconds:>8.1}", row.name)
             }
-            None => writeln!(table, "{:<16}{:<9}{:>8}", stage.name, "not run", "-"),
+            None => writeln!(table, "{:<18}{:<9}{:>8}", stage.name, "not run", "-"),
         };
     }
     table
@@ -106,10 +106,10 @@ mod tests {
             row.took = Duration::from_millis(1250);
         }
         let expected = "\
-stage           result    seconds
-first           ok            1.2
-second          FAILED        1.2
-third           not run         -
+stage             result    seconds
+first             ok            1.2
+second            FAILED        1.2
+third             not run         -
 ";
         assert_eq!(table(&stages.plan, &stages.done), expected);
         assert_eq!(stages.end("test", outcome), ExitCode::FAILURE);

@@ -18,8 +18,8 @@ use baton_core::access::{Grant, Key, Role};
 use baton_core::doc::Class;
 use baton_core::id::KeyId;
 use baton_core::time::Span;
-use baton_store::ListDocs;
-use baton_wire::{FoundedOrg, KeyList, MadeKey, Me, NewOrg, OrgList, RotateKey, Token, limit};
+use baton_store::{ListDocs, ListOrgs};
+use baton_wire::{FoundedOrg, KeyList, MadeKey, Me, NewOrg, OrgList, RotateKey, Token};
 
 type Id = Result<Path<String>, PathRejection>;
 
@@ -30,22 +30,22 @@ pub async fn me(caller: Caller, params: Params) -> Result<Answer<Me>, Fault> {
 }
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<KeyList>, Fault> {
-    params.allow(&["limit", "cursor"])?;
+    let asked = cursor::KEYS.asked(&params, &[])?;
     let ask = ListDocs {
         org: caller.org.clone(),
         class: Class::Key,
         prefix: String::new(),
         flag: None,
-        newest_first: true,
-        after: cursor::KEYS.read_text(&params)?,
-        limit: params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?,
+        order: asked.order,
+        after: asked.after_text()?,
+        limit: asked.limit,
     };
     let page = wait::read(app.store().docs(ask)).await?;
     let shown = |(at, doc): &(baton_core::doc::Key, baton_core::doc::Doc)| {
         Some(baton_wire::Key::of(at.key.parse().ok()?, &Key::of(doc)?))
     };
     let keys = page.items.iter().filter_map(shown).collect();
-    Ok(Answer(KeyList { keys, next_cursor: page.next.map(|key| cursor::KEYS.text(&key)) }))
+    Ok(Answer(KeyList { keys, next_cursor: page.next.map(|key| asked.next_text(&key)) }))
 }
 
 pub async fn get(
@@ -109,11 +109,17 @@ pub async fn revoke(State(app): State<App>, caller: Caller, id: Id, call: Call) 
 }
 
 pub async fn orgs(State(app): State<App>, params: Params) -> Result<Answer<OrgList>, Fault> {
-    params.allow(&[])?;
-    let mut orgs = wait::read(app.store().orgs()).await?;
-    // Nobody's: what is built in stands there.
-    orgs.retain(|org| *org != OrgId::system());
-    Ok(Answer(OrgList { orgs }))
+    let asked = cursor::ORGS.asked(&params, &[])?;
+    let after = asked.after_text()?.map(|text| OrgId::new(&text).map_err(|_| cursor::foreign())).transpose()?;
+    // One more than wanted: one of them is nobody's, and what is built in stands there.
+    let limit = asked.limit + 1;
+    let mut page = wait::read(app.store().list_orgs(ListOrgs { order: asked.order, after, limit })).await?;
+    page.items.retain(|org| *org != OrgId::system());
+    if page.items.len() > asked.limit {
+        page.items.truncate(asked.limit);
+        page.next = page.items.last().cloned();
+    }
+    Ok(Answer(OrgList { orgs: page.items, next_cursor: page.next.map(|org| asked.next_text(org.as_str())) }))
 }
 
 pub async fn found(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {

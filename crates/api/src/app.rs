@@ -155,6 +155,13 @@ impl App {
         &self.0.batches
     }
 
+    /// The ids of a new trace and of a span.
+    pub(crate) fn drawn_trace(&self) -> (u128, u64) {
+        let (high, low) = self.0.entropy.words();
+        let (span, _) = self.0.entropy.words();
+        ((u128::from(high) << 64) | u128::from(low), span)
+    }
+
     pub(crate) fn request_id(&self) -> String {
         format!("req_{:08x}{:08x}", self.0.mark, self.0.requests.fetch_add(1, Ordering::Relaxed))
     }

@@ -55,10 +55,10 @@ impl Wanted {
 }
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<DecisionList>, Fault> {
-    params.allow(&["state", "projectId", "responsibility", "subject", "limit", "cursor"])?;
+    let asked = cursor::DECISIONS.asked(&params, &["state", "projectId", "responsibility", "subject"])?;
     let wanted = Wanted::read(&params)?;
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let mut after = cursor::DECISIONS.read_text(&params)?;
+    let limit = asked.limit;
+    let mut after = asked.after_text()?;
     let mut decisions = Vec::new();
     // Only whether it is open is known to the index; the rest is looked through, a bounded number at
     // a time: a page may be short and still have a cursor.
@@ -68,7 +68,7 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
             class: Class::Decision,
             prefix: String::new(),
             flag: wanted.state.map(|state| state == DecisionState::Open),
-            newest_first: true,
+            order: asked.order,
             after,
             limit: limit::NAMES,
         };
@@ -77,7 +77,7 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
         for (at, doc) in &page.items {
             let Some((id, case)) = at.key.parse().ok().zip(Case::of(doc)) else { continue };
             let decision = Decision::of(id, &case);
-            if caller.grant.reaches_project(&case.project) && wanted.matches(&decision) {
+            if case.reached_by(&caller.grant) && wanted.matches(&decision) {
                 decisions.push(decision);
             }
             if decisions.len() == limit {
@@ -89,23 +89,33 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
             break;
         }
     }
-    Ok(Answer(DecisionList { decisions, next_cursor: after.map(|key| cursor::DECISIONS.text(&key)) }))
+    Ok(Answer(DecisionList { decisions, next_cursor: after.map(|key| asked.next_text(&key)) }))
 }
 
 pub async fn get(State(app): State<App>, caller: Caller, id: Id, params: Params) -> Result<Answer<Decision>, Fault> {
     params.allow(&[])?;
     let id = decision_id(id)?;
+    Ok(Answer(Decision::of(id, &find(&app, &caller, id).await?)))
+}
+
+/// A decision that there is for this caller.
+async fn find(app: &App, caller: &Caller, id: DecisionId) -> Result<Case, Fault> {
     let doc = wait::read(app.store().doc(&caller.org, &Case::at(id))).await?;
-    match doc.as_ref().and_then(Case::of).filter(|case| caller.grant.reaches_project(&case.project)) {
-        Some(case) => Ok(Answer(Decision::of(id, &case))),
-        None => Err(Fault::new("decision_not_found", format!("decision {id} does not exist"))),
-    }
+    let found = doc.as_ref().and_then(Case::of).filter(|case| case.reached_by(&caller.grant));
+    found.ok_or_else(|| Fault::new("decision_not_found", format!("decision {id} does not exist")))
 }
 
 pub async fn resolve(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
     let id = decision_id(id)?;
     let asked: Resolve = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/decisions/{decisionId}/resolve", &asked)?;
+    if keyed.is_some() {
+        // What is said again is answered from what was stored: to those only who could have said it.
+        let case = find(&app, &caller, id).await?;
+        if !caller.grant.may_answer_for(case.responsibility.as_ref()) {
+            return Err(Fault::new("not_responsible", format!("decision {id} is for somebody else to answer")));
+        }
+    }
     let command = resolve::Resolve {
         org: caller.org.clone(),
         id,

@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::metrics;
 use crate::problem::{Code, Fault};
+use crate::trace::{self, Trace};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
@@ -11,7 +12,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use baton_wire::header;
 use std::any::Any;
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -31,16 +31,27 @@ pub(crate) fn current_request_id() -> Option<String> {
 
 pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = app.request_id();
+    let id = trace::request_id(request.headers()).unwrap_or_else(|| app.request_id());
+    let trace = Trace::of(request.headers(), app.drawn_trace());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    let span = tracing::info_span!("request", id, %method, path = %loggable(request.uri().path()), key = Empty);
+    // Of the highest level, so that also the quietest log says which request a line is about. Nothing
+    // that the caller wrote stands in it but the id, which is plain.
+    let span = tracing::error_span!(
+        "request",
+        requestId = id,
+        traceId = trace.id(),
+        %method,
+        route,
+        key = Empty,
+        org = Empty
+    );
 
     let answered = REQUEST_ID.scope(id.clone(), answer(request, next)).instrument(span.clone()).await;
 
     let mut response = answered;
-    dress(&mut response, &id);
+    dress(&mut response, &id, trace);
     let elapsed = started.elapsed();
     let status = response.status().as_u16();
     metrics::answered(&method, route, status, elapsed);
@@ -49,27 +60,13 @@ pub async fn envelope(State(app): State<App>, request: Request, next: Next) -> R
     let ms = elapsed.as_millis() as u64;
     if status >= 500 {
         tracing::warn!(status, code, ms, "answered");
+    } else if matches!(status, 401 | 403 | 429) {
+        // Whoever is turned away leaves a trace.
+        tracing::info!(status, code, ms, "answered");
     } else {
         tracing::debug!(status, code, ms, "answered");
     }
     response
-}
-
-/// A path without what looks like a secret: somebody may have put a key where its id belongs. Secrets
-/// have at least so many hexadecimal digits in a row, and ids have half as many.
-fn loggable(path: &str) -> Cow<'_, str> {
-    const SECRET_DIGITS: usize = 64;
-    let mut shown = String::new();
-    let mut rest = path;
-    while let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) {
-        let run = rest[begin..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - begin);
-        let end = begin + run;
-        shown.push_str(if run < SECRET_DIGITS { &rest[..end] } else { &rest[..begin] });
-        shown.push_str(if run < SECRET_DIGITS { "" } else { "…" });
-        rest = &rest[end..];
-    }
-    shown.push_str(rest);
-    if shown == path { Cow::Borrowed(path) } else { Cow::Owned(shown) }
 }
 
 /// A handler that panics costs its request an answer, never the server its life.
@@ -90,7 +87,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Answers are for the program that asked: not to be kept, guessed at, or shown as a page.
-fn dress(response: &mut Response, id: &str) {
+fn dress(response: &mut Response, id: &str, trace: Trace) {
     let always = [
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -101,8 +98,10 @@ fn dress(response: &mut Response, id: &str) {
     for (name, value) in always {
         headers.entry(name).or_insert(value);
     }
-    if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(HeaderName::from_static(header::REQUEST_ID), id);
+    for (name, value) in [(header::REQUEST_ID, id), (header::TRACEPARENT, &trace.to_string())] {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
     }
 }
 
@@ -134,15 +133,6 @@ mod tests {
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body(), 10_000).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    #[test]
-    fn a_secret_in_a_path_is_not_logged() {
-        let (id, secret) = ("0".repeat(32), "a1".repeat(32));
-        assert_eq!(loggable("/api/v1/jobs/job_ü"), "/api/v1/jobs/job_ü");
-        assert_eq!(loggable(&format!("/api/v1/keys/key_{id}")), format!("/api/v1/keys/key_{id}"));
-        assert_eq!(loggable(&format!("/keys/bk_{id}_{secret}/revoke")), format!("/keys/bk_{id}_…/revoke"));
-        assert_eq!(loggable(&secret), "…");
     }
 
     #[tokio::test]

@@ -13,17 +13,17 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use baton_core::lane::{LaneKey, Pause, Paused};
-use baton_store::LaneRecord;
-use baton_wire::{Lane, LaneList, limit};
+use baton_store::{LaneRecord, ListLanes};
+use baton_wire::{Lane, LaneList};
 
 type Name = Result<Path<String>, PathRejection>;
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<LaneList>, Fault> {
-    params.allow(&["limit", "cursor"])?;
-    let after = cursor::LANES.read_text(&params)?.map(|text| LaneKey::new(&text).map_err(|_| cursor::foreign()));
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let page = wait::read(app.store().lanes(&caller.org, after.transpose()?, limit)).await?;
-    let next_cursor = page.next.map(|key| cursor::LANES.text(key.as_str()));
+    let asked = cursor::LANES.asked(&params, &[])?;
+    let after = asked.after_text()?.map(|text| LaneKey::new(&text).map_err(|_| cursor::foreign())).transpose()?;
+    let ask = ListLanes { org: caller.org.clone(), order: asked.order, after, limit: asked.limit };
+    let page = wait::read(app.store().lanes(ask)).await?;
+    let next_cursor = page.next.map(|key| asked.next_text(key.as_str()));
     let lanes = page.items.iter().filter(|record| reached(&caller, &record.key)).map(show).collect();
     Ok(Answer(LaneList { lanes, next_cursor }))
 }
@@ -52,7 +52,8 @@ struct Set {
 
 async fn set(app: &App, caller: &Caller, lane: Name, call: &Call, set: Set) -> Result<Response, Fault> {
     let key = key(lane)?;
-    if !reached(caller, &key) {
+    // A lane holds jobs of every type.
+    if !reached(caller, &key) || caller.grant.types.is_some() {
         return Err(Fault::new("out_of_scope", format!("this key does not reach the lane {key}")));
     }
     let keyed = call.keyed_bare(set.scope)?;

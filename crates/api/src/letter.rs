@@ -18,30 +18,25 @@ use baton_core::job::enqueue::Enqueued;
 use baton_core::job::requeue::{Requeue, RequeueFound, Requeued};
 use baton_core::limits::BATCH_JOBS;
 use baton_core::once::Rendered;
-use baton_store::{DeadLetters, JobRecord};
-use baton_wire::{JobList, LettersRequeued, RequeueLetters, limit};
+use baton_store::{DeadLetters, JobRecord, Order};
+use baton_wire::{JobList, LettersRequeued, RequeueLetters};
 use std::collections::BTreeSet;
-use std::fmt::Display;
-use std::str::FromStr;
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<JobList>, Fault> {
-    params.allow(&["projectId", "type", "limit", "cursor"])?;
+    let asked = cursor::LETTERS.asked(&params, &["projectId", "type"])?;
     let ask = DeadLetters {
         org: caller.org.clone(),
-        project: name(&params, "projectId")?,
-        kind: name(&params, "type")?,
-        before: cursor::LETTERS.read_job(&params)?,
-        limit: params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?,
+        project: params.parsed("projectId")?,
+        kind: params.parsed("type")?,
+        order: asked.order,
+        after: asked.after_job()?,
+        limit: asked.limit,
         bytes: limits::PAGE_BYTES,
     };
     let page = wait::read(app.store().dead_letters(ask)).await?;
     let reached = |record: &&JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
     let jobs = page.items.iter().filter(reached).map(show).collect();
-    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::LETTERS.job(id)) }))
-}
-
-fn name<T: FromStr<Err: Display>>(params: &Params, field: &str) -> Result<Option<T>, Fault> {
-    params.one(field)?.map(|text| text.parse().map_err(|error| Fault::field(field, error))).transpose()
+    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| asked.next_job(id)) }))
 }
 
 pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {
@@ -54,8 +49,9 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         // One that is named twice is meant once.
         let mut seen = BTreeSet::new();
         jobs.retain(|id| seen.insert(*id));
-        if jobs.is_empty() {
-            return Err(Fault::new("batch_size", format!("1 to {BATCH_JOBS} jobs can be requeued at once, not 0")));
+        if !(1..=BATCH_JOBS).contains(&jobs.len()) {
+            let detail = format!("1 to {BATCH_JOBS} jobs can be requeued at once, not {}", jobs.len());
+            return Err(Fault::new("batch_size", detail));
         }
         for id in &jobs {
             reach(&app, &caller, *id).await?;
@@ -79,7 +75,8 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         org: caller.org.clone(),
         project: asked.project_id,
         kind: asked.kind,
-        before: None,
+        order: Order::Falling,
+        after: None,
         limit,
         bytes: limits::PAGE_BYTES,
     };
@@ -94,14 +91,14 @@ fn answer(requeued: &LettersRequeued) -> Rendered {
 /// The newest, up to the limit. Large ones come in several pages.
 async fn find(app: &App, caller: &Caller, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
     let mut found = Vec::new();
-    let mut before = None;
+    let mut after = None;
     loop {
         let limit = ask.limit - found.len();
-        let page = wait::read(app.store().dead_letters(DeadLetters { before, limit, ..ask.clone() })).await?;
+        let page = wait::read(app.store().dead_letters(DeadLetters { after, limit, ..ask.clone() })).await?;
         let reached = |record: &&JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
         found.extend(page.items.iter().filter(reached).map(|record| record.job.id));
-        before = page.next;
-        if before.is_none() || found.len() >= ask.limit {
+        after = page.next;
+        if after.is_none() || found.len() >= ask.limit {
             return Ok(found);
         }
     }

@@ -43,6 +43,7 @@ mod refusal;
 mod router;
 mod schedule;
 mod serve;
+mod trace;
 mod unstalled;
 mod wait;
 mod webhook;

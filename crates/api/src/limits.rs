@@ -1,5 +1,6 @@
 //! The limits of HTTP, each with its name. Pages and waits are in [`baton_wire::limit`].
 
+use baton_core::time::Span;
 use std::time::Duration;
 
 /// Connections at once; who comes then waits in the listener's backlog.
@@ -33,13 +34,11 @@ pub const SCHEDULE_ROUNDS: usize = 10;
 pub const DECISION_ROUNDS: usize = 5;
 /// The same for one page of webhooks.
 pub const WEBHOOK_ROUNDS: usize = 10;
-/// Webhooks of one org.
-pub const WEBHOOKS: usize = 100;
 /// How long a key is trusted without asking the store again: as long can a revoked one go on at
 /// another node.
-pub const KEY_TRUST: Duration = Duration::from_secs(1);
+pub const KEY_TRUST: Span = Span::secs(1);
 /// How long a login link works.
-pub const TICKET_LIFE: Duration = Duration::from_secs(120);
+pub const TICKET_LIFE: Duration = Duration::from_secs(30);
 /// Login links that wait to be used at a node, and of one key among them.
 pub const TICKETS: usize = 1_024;
 pub const TICKETS_PER_KEY: usize = 4;

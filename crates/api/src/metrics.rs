@@ -12,8 +12,8 @@ use axum::extract::State;
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use baton_core::ProjectId;
 use baton_core::job::State as JobState;
+use baton_core::{OrgId, ProjectId};
 use baton_store::Depth;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
@@ -113,10 +113,10 @@ pub async fn scrape(State(app): State<App>) -> impl IntoResponse {
 fn write_depths(text: &mut String, depths: &[Depth]) {
     let live = JobState::ALL.into_iter().filter(|state| !state.is_ended() && *state != JobState::Received);
     let mut states: BTreeMap<&str, i64> = live.map(|state| (state.as_str(), 0)).collect();
-    let mut projects: BTreeMap<&ProjectId, (i64, Vec<&Depth>)> = BTreeMap::new();
+    let mut projects: BTreeMap<(&OrgId, &ProjectId), (i64, Vec<&Depth>)> = BTreeMap::new();
     for depth in depths {
         *states.entry(depth.state).or_default() += depth.jobs;
-        let (sum, parts) = projects.entry(&depth.project).or_default();
+        let (sum, parts) = projects.entry((&depth.org, &depth.project)).or_default();
         *sum += depth.jobs;
         parts.push(depth);
     }
@@ -131,8 +131,9 @@ fn write_depths(text: &mut String, depths: &[Depth]) {
     let _ = writeln!(text, "# HELP baton_project_queue_depth Jobs that have not ended, by project and state");
     let _ = writeln!(text, "# TYPE baton_project_queue_depth gauge");
     for depth in deepest.into_iter().flat_map(|(_, (_, parts))| parts) {
-        let Depth { project, state, jobs, .. } = depth;
-        let _ = writeln!(text, "baton_project_queue_depth{{project=\"{project}\",state=\"{state}\"}} {jobs}");
+        let Depth { org, project, state, jobs } = depth;
+        let _ =
+            writeln!(text, "baton_project_queue_depth{{org=\"{org}\",project=\"{project}\",state=\"{state}\"}} {jobs}");
     }
 }
 
@@ -157,9 +158,9 @@ mod tests {
                 r#"baton_queue_depth{state="awaiting_user_confirmation"} 0"#,
                 r#"baton_queue_depth{state="executing"} 1"#,
                 r#"baton_queue_depth{state="queued"} 5"#,
-                r#"baton_project_queue_depth{project="b",state="queued"} 3"#,
-                r#"baton_project_queue_depth{project="b",state="executing"} 1"#,
-                r#"baton_project_queue_depth{project="a",state="queued"} 2"#,
+                r#"baton_project_queue_depth{org="default",project="b",state="queued"} 3"#,
+                r#"baton_project_queue_depth{org="default",project="b",state="executing"} 1"#,
+                r#"baton_project_queue_depth{org="default",project="a",state="queued"} 2"#,
             ]
         );
     }

@@ -15,47 +15,48 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use baton_core::ProjectId;
 use baton_core::cron::put::{Act, Kept, Put};
 use baton_core::cron::{self, Spec};
 use baton_core::doc::{Class, Doc};
 use baton_core::name::ScheduleName;
 use baton_core::once::Rendered;
+use baton_core::{ProjectId, TypeName};
 use baton_store::{ListDocs, StoreError};
-use baton_wire::{NewSchedule, Schedule, ScheduleList, limit};
+use baton_wire::{NewSchedule, Schedule, ScheduleList};
 use serde_json::Value;
 
 /// Project and name.
 type Key = Result<Path<(String, String)>, PathRejection>;
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<ScheduleList>, Fault> {
-    params.allow(&["projectId", "limit", "cursor"])?;
+    let asked = cursor::SCHEDULES.asked(&params, &["projectId", "type"])?;
     let project = params.one("projectId")?.map(project).transpose()?;
     let prefix = project.map(|project| format!("{project}/")).unwrap_or_default();
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let mut after = cursor::SCHEDULES.read_text(&params)?;
+    let kind: Option<TypeName> = params.parsed("type")?;
+    let limit = asked.limit;
+    let mut after = asked.after_text()?;
     let mut schedules = Vec::new();
-    // What was deleted keeps its row, and does not fill a page.
+    // What was deleted keeps its row, and does not fill a page; nor does what is not wanted.
     for _ in 0..limits::SCHEDULE_ROUNDS {
-        let wanted = limit - schedules.len();
         let ask = ListDocs {
             org: caller.org.clone(),
             class: Class::Schedule,
             prefix: prefix.clone(),
             flag: None,
-            newest_first: false,
+            order: asked.order,
             after,
-            limit: wanted,
+            limit: limit - schedules.len(),
         };
         let page = wait::read(app.store().docs(ask)).await?;
         let reached = |schedule: &Schedule| caller.grant.reaches(&schedule.project_id, &schedule.kind);
-        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)).filter(reached));
+        let wanted = |schedule: &Schedule| kind.as_ref().is_none_or(|kind| schedule.kind == *kind);
+        schedules.extend(page.items.iter().filter_map(|(_, doc)| show(doc)).filter(reached).filter(wanted));
         after = page.next;
         if after.is_none() || schedules.len() >= limit {
             break;
         }
     }
-    Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| cursor::SCHEDULES.text(&key)) }))
+    Ok(Answer(ScheduleList { schedules, next_cursor: after.map(|key| asked.next_text(&key)) }))
 }
 
 pub async fn get(State(app): State<App>, caller: Caller, key: Key, params: Params) -> Result<Answer<Schedule>, Fault> {
@@ -72,6 +73,7 @@ pub async fn put(State(app): State<App>, caller: Caller, key: Key, call: Call) -
     let (project, name) = names(key)?;
     let mut new: NewSchedule = call.body.parse()?;
     caller.reach(&project, &new.kind)?;
+    reach_kept(&app, &caller, &project, &name).await?;
     // Checked on the way in, like that of a job.
     if let Value::Object(checked) = payload(std::mem::take(&mut new.payload))? {
         new.payload = checked;
@@ -84,6 +86,7 @@ pub async fn delete(State(app): State<App>, caller: Caller, key: Key, params: Pa
     params.allow(&[])?;
     let (project, name) = names(key)?;
     caller.reach_project(&project)?;
+    reach_kept(&app, &caller, &project, &name).await?;
     let command = Put { org: caller.org.clone(), project, name, act: Act::Delete };
     wait::commit(app.store().commit(command, caller.actor())).await.ok_or(StoreError::OutcomeUnknown)??;
     Ok(StatusCode::NO_CONTENT)
@@ -107,8 +110,23 @@ async fn act(
 ) -> Result<Response, Fault> {
     let (project, name) = names(key)?;
     caller.reach_project(&project)?;
+    reach_kept(app, caller, &project, &name).await?;
     let keyed = call.keyed_bare(scope)?;
     idempotency::commit(app, caller, Put { org: caller.org.clone(), project, name, act }, keyed, render).await
+}
+
+/// A schedule of a type that a key does not reach is not there for it.
+async fn reach_kept(app: &App, caller: &Caller, project: &ProjectId, name: &ScheduleName) -> Result<(), Fault> {
+    if caller.grant.is_whole() {
+        return Ok(());
+    }
+    let doc = wait::read(app.store().doc(&caller.org, &cron::Schedule::key(project, name))).await?;
+    match doc.as_ref().and_then(show) {
+        Some(kept) if !caller.grant.reaches(project, &kept.kind) => {
+            Err(Fault::new("schedule_not_found", format!("project {project} has no schedule called {name}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn render(kept: &Kept) -> Rendered {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::cursor;
 use crate::door::Caller;
 use crate::idempotency::{self, rendered};
-use crate::job::show;
+use crate::job::{States, cut, show};
 use crate::limits;
 use crate::problem::Fault;
 use crate::query::Params;
@@ -17,12 +17,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use baton_core::doc::{self, Class};
 use baton_core::id::{Ids, Seed, WebhookId};
+use baton_core::limits::WEBHOOKS;
 use baton_core::once::Rendered;
 use baton_core::time::Span;
 use baton_core::webhook::Webhook;
 use baton_core::webhook::change::{Act, Change, Kept};
 use baton_core::webhook::try_out::TryOut;
-use baton_store::{Filter, ListDocs, ListJobs, StoreError};
+use baton_store::{Filter, ListDocs, ListJobs, Order, StoreError};
 use baton_wire::{
     Delivery, DeliveryList, EnableWebhook, Job, MadeWebhook, NewWebhook, RotateWebhook, Tried, WebhookList, limit,
 };
@@ -30,23 +31,25 @@ use baton_wire::{
 type Id = Result<Path<String>, PathRejection>;
 
 pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<WebhookList>, Fault> {
-    params.allow(&["limit", "cursor"])?;
+    let asked = cursor::WEBHOOKS.asked(&params, &[])?;
     caller.reach_all()?;
-    let limit = params.number("limit", 1..=limit::NAMES, limit::NAMES_DEFAULT)?;
-    let after = cursor::WEBHOOKS.read_text(&params)?;
-    let (webhooks, next) = page(&app, &caller, after, limit).await?;
+    let ask = Ask { order: asked.order, after: asked.after_text()?, limit: asked.limit };
+    let (webhooks, next) = page(&app, &caller, ask).await?;
     let webhooks = webhooks.iter().map(|(id, webhook)| baton_wire::Webhook::of(*id, webhook)).collect();
-    Ok(Answer(WebhookList { webhooks, next_cursor: next.map(|key| cursor::WEBHOOKS.text(&key)) }))
+    Ok(Answer(WebhookList { webhooks, next_cursor: next.map(|key| asked.next_text(&key)) }))
+}
+
+/// Which ones to look for.
+struct Ask {
+    order: Order,
+    after: Option<String>,
+    limit: usize,
 }
 
 /// Deleted ones stand in between, and are passed over a bounded number at a time: a page may be
 /// short and still have a cursor.
-async fn page(
-    app: &App,
-    caller: &Caller,
-    mut after: Option<String>,
-    limit: usize,
-) -> Result<(Vec<(WebhookId, Webhook)>, Option<String>), Fault> {
+async fn page(app: &App, caller: &Caller, ask: Ask) -> Result<(Vec<(WebhookId, Webhook)>, Option<String>), Fault> {
+    let Ask { order, mut after, limit } = ask;
     let mut found = Vec::new();
     for _ in 0..limits::WEBHOOK_ROUNDS {
         let ask = ListDocs {
@@ -54,7 +57,7 @@ async fn page(
             class: Class::Webhook,
             prefix: String::new(),
             flag: None,
-            newest_first: true,
+            order,
             after,
             limit: limit - found.len(),
         };
@@ -95,15 +98,20 @@ pub async fn create(State(app): State<App>, caller: Caller, call: Call) -> Resul
     let new: NewWebhook = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/webhooks", &new)?;
     // Two at once may both find room for the last one; the number need not be exact.
-    let (there, more) = page(&app, &caller, None, limits::WEBHOOKS).await?;
-    if there.len() >= limits::WEBHOOKS || more.is_some() {
-        let detail = format!("an org can have {} webhooks; delete one first", limits::WEBHOOKS);
-        return Err(Fault::new("too_many_webhooks", detail));
-    }
+    let told = ListDocs {
+        org: caller.org.clone(),
+        class: Class::Webhook,
+        prefix: String::new(),
+        flag: Some(true),
+        order: Order::Rising,
+        after: None,
+        limit: WEBHOOKS,
+    };
+    let room = wait::read(app.store().docs(told)).await?.items.len() < WEBHOOKS;
     let (high, low) = app.entropy().words();
     let id = WebhookId(Ids::new(Seed { high, low, at: app.store().clock_now() }).uuid());
     let place = app.store().tail()?.to_string();
-    let act = Act::Create { spec: new.spec(), place, signer: app.signer().fingerprint() };
+    let act = Act::Create { spec: new.spec(), place, signer: app.signer().fingerprint(), room };
     secret(&app, &caller, keyed, Change { org: caller.org.clone(), id, act }, 201).await
 }
 
@@ -187,20 +195,27 @@ pub async fn deliveries(
     id: Id,
     params: Params,
 ) -> Result<Answer<DeliveryList>, Fault> {
-    params.allow(&["limit", "cursor"])?;
+    let asked = cursor::DELIVERIES.asked(&params, &["state"])?;
     let id = webhook_id(&caller, id)?;
     find(&app, &caller, id).await?;
+    let states = States::read::<Job>(&params)?;
+    let (faces, exact) = states.faces();
+    let limit = asked.limit;
     let ask = ListJobs {
         org: caller.org.clone(),
         project: Webhook::project(id),
-        filter: Filter::default(),
-        before: cursor::JOBS.read_job(&params)?,
-        limit: params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?,
+        filter: Filter { states: faces, kind: None },
+        order: asked.order,
+        after: asked.after_job()?,
+        // Some of what is found will be left out again.
+        limit: if exact { limit } else { limit::JOBS },
         bytes: limits::PAGE_BYTES,
     };
-    let page = wait::read(app.store().jobs(ask)).await?;
+    let mut page = wait::read(app.store().jobs(ask)).await?;
+    page.items.retain(|record| states.matches(&record.job.status));
+    let page = cut(page, limit);
     let deliveries = page.items.iter().filter_map(|record| Delivery::of(&show::<Job>(record))).collect();
-    Ok(Answer(DeliveryList { deliveries, next_cursor: page.next.map(|id| cursor::JOBS.job(id)) }))
+    Ok(Answer(DeliveryList { deliveries, next_cursor: page.next.map(|id| asked.next_job(id)) }))
 }
 
 /// An id that nobody could have been given names no webhook.

@@ -1,4 +1,5 @@
 //! Who may come in, and what they may do: every route, every role, two orgs.
+
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod support;
@@ -7,7 +8,7 @@ use baton_api::door::{Ask as Need, Rate};
 use baton_api::routes;
 use baton_core::OrgId;
 use baton_core::access::{Right, Role};
-use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, Me};
+use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, MadeWebhook, Me, Webhook};
 use serde_json::{Value, json};
 use support::{Ask, JSON, Server, Setup};
 
@@ -16,6 +17,7 @@ on_both_databases!(
     without_a_key_only_the_public_is_there,
     keys_are_made_listed_rotated_and_revoked,
     a_scoped_key_sees_its_part_only,
+    a_scoped_key_decides_its_part_only,
     orgs_do_not_see_each_other,
     a_secret_is_nowhere_in_what_is_kept,
 );
@@ -48,6 +50,7 @@ fn filled(path: &str) -> String {
     path.replace("{jobId}", &format!("job_{none}"))
         .replace("{keyId}", &format!("key_{none}"))
         .replace("{decisionId}", &format!("dec_{none}"))
+        .replace("{webhookId}", &format!("whk_{none}"))
         .replace("{projectId}", "p")
         .replace("{name}", "s")
         .replace("{lane}", "project:p")
@@ -181,22 +184,86 @@ async fn a_scoped_key_sees_its_part_only(server: &Server) {
     call(server, &key, "GET", "/api/v1/projects/q/jobs", &json!({})).await.refused(403, "out_of_scope");
     let list: baton_wire::JobList = call(server, &key, "GET", "/api/v1/projects/p/jobs", &json!({})).await.ok();
     assert_eq!(list.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [mine.id]);
+    // A schedule of another type in its own project is not there either, and a lane is for all types.
+    let spec = json!({ "cron": "0 0 1 1 *", "type": "noop" });
+    assert_eq!(server.put("/api/v1/projects/p/schedules/s", &spec).await.status, 201);
+    let ours = json!({ "cron": "0 0 1 1 *", "type": "echo" });
+    for (method, path, body) in [
+        ("GET", "/api/v1/projects/p/schedules/s", json!({})),
+        ("DELETE", "/api/v1/projects/p/schedules/s", json!({})),
+        ("POST", "/api/v1/projects/p/schedules/s/pause", json!({})),
+        ("PUT", "/api/v1/projects/p/schedules/s", ours),
+    ] {
+        call(server, &key, method, path, &body).await.refused(404, "schedule_not_found");
+    }
+    call(server, &key, "POST", "/api/v1/lanes/project:p/pause", &json!({})).await.refused(403, "out_of_scope");
 }
+
+async fn a_scoped_key_decides_its_part_only(server: &Server) {
+    let asking = json!({ "type": "echo", "projectId": "p", "payload": { "ask": { "responsibility": "ops" } } });
+    let job = server.enqueue(asking).await;
+    server.until(job.id, "job.asked").await;
+    let decision = server.get("/api/v1/decisions").await.ok::<DecisionList>().decisions[0].id;
+    let resolve = format!("/api/v1/decisions/{decision}/resolve");
+    let grant = |more: Value| {
+        let mut grant = json!({ "label": "x", "role": "operator", "responsibilities": ["ops"] });
+        grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        grant
+    };
+    let yes = json!({ "option": "confirm" });
+    for scope in [json!({ "types": ["noop"] }), json!({ "projects": ["q"] })] {
+        let key = make(server, &server.admin, grant(scope)).await.secret.unwrap();
+        let list: DecisionList = call(server, &key, "GET", "/api/v1/decisions", &json!({})).await.ok();
+        assert!(list.decisions.is_empty());
+        let path = format!("/api/v1/decisions/{decision}");
+        call(server, &key, "GET", &path, &json!({})).await.refused(404, "decision_not_found");
+        call(server, &key, "POST", &resolve, &yes).await.refused(404, "decision_not_found");
+    }
+    let other = json!({ "label": "y", "role": "operator", "responsibilities": ["sales"] });
+    let other = make(server, &server.admin, other).await.secret.unwrap();
+    call(server, &other, "POST", &resolve, &yes).await.refused(403, "not_responsible");
+    let right = make(server, &server.admin, grant(json!({ "types": ["echo"] }))).await.secret.unwrap();
+    let headers = [JSON, ("Idempotency-Key", "once")];
+    let text = yes.to_string();
+    let said = || Ask { method: "POST", path: &resolve, headers: &headers, body: text.as_bytes() };
+    assert_eq!(server.send_as(&right, said()).await.status, 200);
+    assert!(server.send_as(&right, said()).await.replayed());
+    // What was answered is not said again to somebody who could not have answered.
+    server.send_as(&other, said()).await.refused(403, "not_responsible");
+}
+
+/// A name that only the first org has for anything.
+const OURS: &str = "tell-nobody";
 
 async fn orgs_do_not_see_each_other(server: &Server) {
     let acme = org(server, "acme").await;
     call(server, &server.admin, "POST", "/api/v1/orgs", &json!({ "org": "acme" })).await.refused(409, "org_exists");
     // Everything there can be, in the first org.
-    let asking = json!({ "type": "echo", "projectId": "p", "payload": { "ask": { "prompt": "sure?" } } });
+    let asking = json!({ "type": "echo", "projectId": OURS, "payload": { "ask": { "prompt": "sure?" } } });
     let job = server.enqueue(asking).await;
     server.until(job.id, "job.asked").await;
     let open: DecisionList = server.get("/api/v1/decisions").await.ok();
     let decision = open.decisions[0].id;
     let spec = json!({ "cron": "0 0 1 1 *", "type": "echo" });
-    assert_eq!(server.put("/api/v1/projects/p/schedules/s", &spec).await.status, 201);
-    assert_eq!(server.post("/api/v1/lanes/project:p/pause", &json!({})).await.status, 200);
+    let schedule = format!("/api/v1/projects/{OURS}/schedules/{OURS}");
+    assert_eq!(server.put(&schedule, &spec).await.status, 201);
+    assert_eq!(server.post(&format!("/api/v1/lanes/project:{OURS}/pause"), &json!({})).await.status, 200);
+    let hook = json!({ "label": OURS, "url": "https://hooks.example.com/" });
+    let hook: MadeWebhook = server.post("/api/v1/webhooks", &hook).await.parse();
+    let hook = hook.webhook.id;
     let me: Me = server.get("/api/v1/me").await.ok();
-    // Of all that, the second org finds exactly what it would find if there were nothing.
+    // No list has any of it.
+    let known = [job.id.0, decision.0, hook.0].map(|id| id.simple().to_string());
+    for route in routes() {
+        let open = matches!(route.ask, Need::Nobody | Need::Installation(_));
+        if route.method != "GET" || route.path.contains('{') || open {
+            continue;
+        }
+        let theirs = call(server, &acme, "GET", &filled(route.path), &json!({})).await;
+        let leak = known.iter().map(String::as_str).chain([OURS, "sure?"]).find(|word| theirs.body.contains(*word));
+        assert_eq!(leak, None, "{} {theirs:?}", route.path);
+    }
+    // What is asked for by name is found exactly as it would be if there were nothing.
     let nothing = "0193a1b2c3d47001800000000000002a";
     for route in routes() {
         if matches!(route.ask, Need::Nobody | Need::Anybody | Need::Installation(_)) {
@@ -204,7 +271,8 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         }
         let real = route.path.replace("{jobId}", &job.id.to_string());
         let real = real.replace("{keyId}", &me.key.id.to_string()).replace("{decisionId}", &decision.to_string());
-        let real = filled(&real);
+        let real = real.replace("{webhookId}", &hook.to_string()).replace("{projectId}", OURS).replace("{name}", OURS);
+        let real = filled(&real.replace("{lane}", &format!("project:{OURS}")));
         let made_up = filled(route.path);
         let body = json!({ "option": "confirm" });
         let body = if route.path.ends_with("/resolve") { body } else { json!({}) };
@@ -213,9 +281,11 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         assert_eq!(theirs.status, nobodys.status, "{} {}", route.method, route.path);
         let same = |text: &str| {
             let mut text = text.to_owned();
-            for id in [job.id.0, me.key.id.0, decision.0] {
+            for id in [job.id.0, me.key.id.0, decision.0, hook.0] {
                 text = text.replace(&id.simple().to_string(), nothing);
             }
+            // What was asked for is said again; `filled` asks for these.
+            let text = text.replace(&format!("schedule called {OURS}"), "schedule called s").replace(OURS, "p");
             let mut value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
             if let Some(map) = value.as_object_mut() {
                 map.remove("requestId");
@@ -225,10 +295,27 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         assert_eq!(same(&theirs.body), same(&nobodys.body), "{} {}", route.method, route.path);
         assert!(!theirs.body.contains("sure?"), "{theirs:?}");
     }
+    // Nor by naming it in a query or a body.
+    let ids = [job.id.to_string(), decision.to_string(), hook.to_string(), me.key.id.to_string()];
+    for path in
+        ids.iter().flat_map(|id| [format!("/api/v1/decisions?subject={id}"), format!("/api/v1/events?after={id}")])
+    {
+        let reply = call(server, &acme, "GET", &path, &json!({})).await;
+        assert!(!reply.body.contains("sure?") && !reply.body.contains(OURS), "{path} {reply:?}");
+    }
+    let listed: DecisionList =
+        call(server, &acme, "GET", &format!("/api/v1/decisions?subject={}", job.id), &json!({})).await.ok();
+    assert!(listed.decisions.is_empty());
+    let named = json!({ "jobIds": [job.id] });
+    call(server, &acme, "POST", "/api/v1/dead-letters/requeue", &named).await.refused(404, "job_not_found");
     // Nothing was done to it either.
     assert_eq!(server.job(job.id).await.state, job_state_asking());
-    let lanes: Value = server.get("/api/v1/lanes/project:p").await.ok();
+    let lanes: Value = server.get(&format!("/api/v1/lanes/project:{OURS}")).await.ok();
     assert_eq!(lanes["paused"], true);
+    let kept: Value = server.get(&schedule).await.ok();
+    assert_eq!(kept["paused"], false);
+    let kept: Webhook = server.get(&format!("/api/v1/webhooks/{hook}")).await.ok();
+    assert!(kept.enabled);
 }
 
 fn job_state_asking() -> baton_wire::JobState {

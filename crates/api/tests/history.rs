@@ -137,7 +137,7 @@ async fn metrics_show_depth_requests_and_work(server: &Server) {
         "baton_queue_depth{state=\"awaiting_tool\"} 1",
         "baton_queue_depth{state=\"queued\"} 0",
         "baton_queue_depth{state=\"awaiting_user_confirmation\"} 0",
-        "baton_project_queue_depth{project=\"deep\",state=\"awaiting_tool\"} 1",
+        "baton_project_queue_depth{org=\"default\",project=\"deep\",state=\"awaiting_tool\"} 1",
         "baton_http_requests_total{method=\"POST\",route=\"/api/v1/jobs\",status=\"201\"} ",
         "baton_http_request_seconds_count{route=\"/api/v1/jobs\"} ",
         "baton_jobs_enqueued_total{type=\"echo\"} ",

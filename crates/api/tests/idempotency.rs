@@ -5,11 +5,39 @@ mod support;
 use baton_wire::{EventList, Job};
 use serde_json::json;
 use std::collections::BTreeMap;
-use support::{Ask, JSON, Server};
+use support::{Ask, Database, JSON, Server, Setup};
 
 on_both_databases!(a_thousand_posts_with_one_key_have_one_effect, a_refusal_is_nobodys_answer_but_its_own);
 
 const POSTS: usize = 1_000;
+
+#[tokio::test]
+async fn a_thousand_posts_at_two_nodes_have_one_effect() {
+    let Some(one) = Server::start(Database::Postgres).await else { return };
+    let two = one.join(Setup::default()).await;
+    let body = json!({ "type": "noop", "projectId": "p" }).to_string();
+    let headers = [JSON, ("Idempotency-Key", "one")];
+    let ask = || Ask { method: "POST", path: "/api/v1/jobs", headers: &headers, body: body.as_bytes() };
+    let nodes = [&one, &two];
+    let all = (0..POSTS).map(|n| nodes[n % 2].send(ask()));
+    let replies = futures_util::future::join_all(all).await;
+    let made = replies.iter().filter(|reply| reply.status == 201).count();
+    assert_eq!(made, 1);
+    let mut jobs = std::collections::BTreeSet::new();
+    for reply in &replies {
+        match reply.status {
+            409 => drop(reply.refused(409, "idempotency_in_flight")),
+            200 | 201 => drop(jobs.insert(reply.parse::<Job>().id)),
+            _ => panic!("{reply:?}"),
+        }
+    }
+    assert_eq!(jobs.len(), 1);
+    for server in [&one, &two] {
+        assert_eq!(server.get("/readyz").await.status, 200);
+    }
+    two.stop().await;
+    one.stop().await;
+}
 
 async fn a_thousand_posts_with_one_key_have_one_effect(server: &Server) {
     let body = json!({ "type": "noop", "projectId": "p" }).to_string();
@@ -37,7 +65,7 @@ async fn a_thousand_posts_with_one_key_have_one_effect(server: &Server) {
 }
 
 async fn a_refusal_is_nobodys_answer_but_its_own(server: &Server) {
-    let wrong = json!({ "type": "noop", "projectId": "p", "payload": 7 }).to_string();
+    let wrong = json!({ "type": "nothing", "projectId": "p" }).to_string();
     let right = json!({ "type": "noop", "projectId": "p" }).to_string();
     let post = |body| server.post_keyed("/api/v1/jobs", body, "one");
     let bad = (0..20).map(|_| post(wrong.as_str()));

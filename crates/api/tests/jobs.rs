@@ -48,7 +48,7 @@ async fn a_job_goes_all_the_way_and_shows_every_field(server: &Server) {
     let created = accepted["createdAt"].as_str().unwrap();
     assert_eq!((created.len(), created.ends_with('Z')), ("2026-01-31T09:30:00.000000Z".len(), true), "{created}");
     let expected = json!({
-        "id": id, "type": "echo", "version": 2, "projectId": "Shop.eu:1", "sourceSessionId": "s-1",
+        "id": id, "type": "echo", "version": 3, "projectId": "Shop.eu:1", "sourceSessionId": "s-1",
         "priority": "interactive", "state": "queued", "dedupeKey": null,
         "payload": { "message": "grüße", "z": [1, 2.5, null] }, "result": null, "error": null,
         "attempts": 0, "maxAttempts": 2, "createdAt": created, "startedAt": null, "completedAt": null,

@@ -7,11 +7,14 @@ use baton_core::webhook::sign::Signer;
 use baton_engine::Registry;
 use baton_engine::webhook::{Deliver, Post};
 use baton_tools::{Allow, Outgoing, Policy};
-use baton_wire::{Delivery, DeliveryList, Event, Job, JobState, MadeWebhook, Tried, Webhook, WebhookList};
+use baton_wire::{
+    Delivery, DeliveryList, Event, EventList, FoundedOrg, Job, JobState, MadeWebhook, Tried, Webhook, WebhookList,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use support::endpoint::{Endpoint, Received};
-use support::{SIGNER, Server, Setup};
+use support::{Ask, JSON, SIGNER, Server, Setup};
 
 const HOOKS: &str = "/api/v1/webhooks";
 
@@ -40,6 +43,7 @@ mod there {
         an_endpoint_that_is_gone_is_told_nothing_more,
         a_webhook_is_made_changed_tried_and_deleted,
         after_a_rotation_both_secrets_sign_for_a_while,
+        a_webhook_is_told_of_its_own_org_only,
     );
 }
 
@@ -174,9 +178,9 @@ async fn a_webhook_is_made_changed_tried_and_deleted(server: &Server) {
     assert!(again.replayed());
     assert_eq!(again.parse::<MadeWebhook>().secret, None, "it is shown once");
     let id = first.webhook.id;
-    let changed = json!({ "label": "theirs", "url": endpoint.url });
+    let changed = json!({ "label": "theirs", "url": endpoint.url, "types": ["job.failed"] });
     let hook: Webhook = server.put(&format!("{HOOKS}/{id}"), &changed).await.ok();
-    assert_eq!((hook.label.as_str(), &hook.types), ("theirs", &None));
+    assert_eq!((hook.label.as_str(), hook.types.map(|types| types.len()), hook.projects), ("theirs", Some(1), None));
     server.post(&format!("{HOOKS}/{id}/disable"), &json!({})).await.ok::<Webhook>();
     let tried = server.post(&format!("{HOOKS}/{id}/test"), &json!({})).await;
     assert_eq!(tried.status, 201);
@@ -221,6 +225,42 @@ async fn after_a_rotation_both_secrets_sign_for_a_while(server: &Server) {
     received.verify(last.secret.as_ref().unwrap());
     assert!(!received.is_signed_by(next.secret.as_ref().unwrap()));
     server.post(&rotate, &json!({ "graceMs": 864_000_000 })).await.refused(422, "invalid_webhook");
+}
+
+/// Two orgs in which everything has the same name, each with a webhook that wants everything.
+async fn a_webhook_is_told_of_its_own_org_only(server: &Server) {
+    let founded: FoundedOrg = server.post("/api/v1/orgs", &json!({ "org": "acme" })).await.parse();
+    let keys = [server.admin.clone(), founded.key.secret.unwrap()];
+    let mut endpoints = [Endpoint::start().await, Endpoint::start().await];
+    let post = async |key: &str, path: &str, body: &Value| {
+        let body = body.to_string();
+        let reply = server.send_as(key, Ask { method: "POST", path, headers: &[JSON], body: body.as_bytes() }).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply
+    };
+    for (key, endpoint) in keys.iter().zip(&endpoints) {
+        post(key, HOOKS, &json!({ "label": "all", "url": endpoint.url })).await;
+    }
+    // In the first org first, so that what leaks has leaked before the second has anything to tell.
+    let mut ids = Vec::new();
+    for key in &keys {
+        let job: Job = post(key, "/api/v1/jobs", &echo("same")).await.parse();
+        ids.push(job.id.to_string());
+        post(key, "/api/v1/keys", &json!({ "label": "same", "role": "viewer" })).await;
+    }
+    for (n, endpoint) in endpoints.iter_mut().enumerate() {
+        let mut told = BTreeSet::new();
+        // Deliveries overtake each other: all that there is to tell of the job and the key.
+        while !["job.queued", "job.started", "job.completed", "key.created"].iter().all(|kind| told.contains(*kind)) {
+            let received = endpoint.receive(200).await;
+            let body: Value = serde_json::from_slice(&received.body).unwrap();
+            let list = server.send_as(&keys[n], Ask { path: "/api/v1/events?limit=1000", ..Ask::default() }).await;
+            let own = list.ok::<EventList>().events.iter().any(|event| json!(event.subject) == body["data"]["subject"]);
+            assert!(own, "{body} was told to org {n}");
+            assert_ne!(body["data"]["subject"], ids[1 - n]);
+            told.insert(body["type"].as_str().unwrap().to_owned());
+        }
+    }
 }
 
 async fn an_address_that_is_not_public_is_not_called(server: &Server) {

@@ -147,19 +147,27 @@ impl Client {
     }
 
     async fn once(&self, request: RequestBuilder) -> Result<Answer, Fault> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        // Drawn here, so that it is known also if no answer comes.
+        let id = fresh_key();
+        let gone = |error: reqwest::Error| {
+            let fault = self.unreachable(&error);
+            // A server that was not reached has nothing in its log.
+            if error.is_connect() { fault } else { fault.about(&id) }
+        };
+        let response = request.header(header::REQUEST_ID, &id).send().await.map_err(gone)?;
         let status = response.status();
         let replayed = response.headers().contains_key(header::IDEMPOTENCY_REPLAYED);
         let again_soon = response.headers().contains_key(RETRY_AFTER);
         // An answer that breaks off is no answer.
-        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let body = response.bytes().await.map_err(gone)?;
         if status.is_success() {
             return Ok(Answer::Said { body: body.to_vec(), replayed });
         }
         let fault = match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Fault::answered(problem),
             Err(_) => Fault::new("unexpected_answer", format!("{} answered with {status} and no reason", self.server))
-                .hint("is that really Baton? check --server"),
+                .hint("is that really Baton? check --server")
+                .about(&id),
         };
         // A full queue says when to come again too, but emptying it takes longer than we would wait.
         let busy = (status == StatusCode::SERVICE_UNAVAILABLE && again_soon) || status == StatusCode::REQUEST_TIMEOUT;

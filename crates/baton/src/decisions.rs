@@ -30,14 +30,14 @@ async fn list(args: DecisionListArgs) -> Result<(), Fault> {
     query.extend(args.project.map(|project| ("projectId", project.to_string())));
     query.extend(args.responsibility.map(|name| ("responsibility", name.to_string())));
     query.extend(args.subject.map(|subject| ("subject", subject)));
-    let ask = Ask { path: DECISIONS, query, limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: DECISIONS, query, page: &args.page };
     let list: DecisionList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.decisions.is_empty() {
         writeln!(print::out(), "{}", dim(if args.all { "no decisions" } else { "nothing is to be decided" }))?;
-        return print::more("more", list.next_cursor.as_deref());
+        return print::more(&args.page, list.next_cursor.as_deref());
     }
     let row = |decision: &Decision| {
         let whose = decision.responsibility.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -51,7 +51,7 @@ async fn list(args: DecisionListArgs) -> Result<(), Fault> {
         ])
     };
     print::table(&["DECISION", "STATE", "PROJECT", "FOR", "QUESTION", "OPTIONS"], list.decisions.iter().map(row))?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn options(decision: &Decision) -> String {

@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 15] = [
+pub const CODES: [(&str, Exit, &str); 16] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
@@ -47,6 +47,7 @@ pub const CODES: [(&str, Exit, &str); 15] = [
     ("unexpected_answer", Exit::Unavailable, "The answer is not Baton's"),
     ("job_not_completed", Exit::NotCompleted, "The job did not complete"),
     ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
+    ("secret_not_shown", Exit::Failed, "The secret cannot be shown again"),
     ("not_delivered", Exit::NotCompleted, "Nothing was delivered"),
     ("unhealthy", Exit::Failed, "The doctor found problems"),
     ("history_violated", Exit::Data, "The history is not as it was written"),
@@ -83,6 +84,12 @@ impl Fault {
         Self::told(exit, code, title, detail.into())
     }
 
+    /// Something was made, but the answer that showed its secret got lost on the way.
+    pub fn unshown(what: &str, id: impl std::fmt::Display) -> Self {
+        let detail = format!("{id} was made, but the answer that showed its secret got lost");
+        Self::new("secret_not_shown", detail).hint(format!("give it another one: baton {what} rotate {id}"))
+    }
+
     pub fn usage(detail: impl Into<String>) -> Self {
         Self::new("usage", detail)
     }
@@ -115,6 +122,15 @@ impl Fault {
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         if let Self::Told { problem, .. } = &mut self {
             problem.hint = Some(text.into());
+        }
+        self
+    }
+
+    /// Which request it happened to.
+    #[must_use]
+    pub fn about(mut self, request_id: &str) -> Self {
+        if let Self::Told { problem, .. } = &mut self {
+            problem.request_id = Some(request_id.to_owned());
         }
         self
     }

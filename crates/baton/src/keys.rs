@@ -62,13 +62,13 @@ async fn revoke(args: KeyArgs) -> Result<(), Fault> {
 }
 
 async fn list(args: KeyListArgs) -> Result<(), Fault> {
-    let ask = Ask { path: KEYS, query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: KEYS, query: Vec::new(), page: &args.page };
     let list: KeyList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     table(&list.keys)?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 /// The secret goes to standard output alone, so that it can be piped to where it belongs.
@@ -83,7 +83,7 @@ fn shown_once(made: &MadeKey, json: bool) -> Result<(), Fault> {
             writeln!(print::err(), "{}", dim("this is the key; it is not shown again:"))?;
             writeln!(print::out(), "{secret}")?;
         }
-        None => writeln!(print::err(), "{}", dim("its secret was shown before; rotate it if that got lost"))?,
+        None => return Err(Fault::unshown("keys", key.id)),
     }
     Ok(())
 }
@@ -123,14 +123,15 @@ pub async fn orgs(args: OrgsArgs) -> Result<(), Fault> {
             shown_once(&said.value.key, false)
         }
         OrgsCommand::List(args) => {
-            let list: OrgList = Client::new(&args.client)?.get("/api/v1/orgs", &[]).await?;
+            let ask = Ask { path: "/api/v1/orgs", query: Vec::new(), page: &args.page };
+            let list: OrgList = pages::read(&Client::new(&args.client)?, ask).await?;
             if args.client.json {
                 return print::json(&list);
             }
             for org in &list.orgs {
                 writeln!(print::out(), "{org}")?;
             }
-            Ok(())
+            print::more(&args.page, list.next_cursor.as_deref())
         }
     }
 }

@@ -47,7 +47,7 @@ async fn pause(args: LaneArgs) -> Result<(), Fault> {
 }
 
 async fn list(args: LaneListArgs) -> Result<(), Fault> {
-    let ask = Ask { path: "/api/v1/lanes", query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: "/api/v1/lanes", query: Vec::new(), page: &args.page };
     let list: LaneList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
@@ -57,7 +57,7 @@ async fn list(args: LaneListArgs) -> Result<(), Fault> {
     } else {
         table(&list.lanes)?;
     }
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn show(lane: &Lane, json: bool) -> Result<(), Fault> {

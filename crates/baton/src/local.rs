@@ -48,10 +48,11 @@ impl Drop for Noted {
 }
 
 /// The key to a server on this machine, if we may read it.
-pub fn key(port: u16, data_dir: &Path) -> Option<Token> {
-    let noted = notes().and_then(|notes| fs::read(notes.join(port.to_string())).ok());
+pub fn key(server: SocketAddr, data_dir: &Path) -> Option<Token> {
+    let noted = notes().and_then(|notes| fs::read(notes.join(server.port().to_string())).ok());
     let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()).map(PathBuf::from);
-    let up = |dir: &PathBuf| address::alive(dir).is_some_and(|address| address.port() == port);
+    // At another address of this machine somebody else may listen on the same port.
+    let up = |dir: &PathBuf| address::alive(dir) == Some(server);
     noted.into_iter().chain([data_dir.to_owned()]).filter(up).find_map(|dir| read(&dir).ok().flatten())
 }
 

@@ -18,7 +18,7 @@ pub async fn run(args: LoginArgs) -> Result<(), Fault> {
         return print::json(&serde_json::json!({ "url": url, "expiresAt": link.expires_at }));
     }
     // The link goes to standard output alone, so that it can be handed to a browser.
-    writeln!(print::err(), "{}", dim("open this in a browser; it works once and for two minutes:"))?;
+    writeln!(print::err(), "{}", dim("open this in a browser; it works once and for half a minute:"))?;
     writeln!(print::out(), "{url}")?;
     Ok(())
 }

@@ -2,11 +2,13 @@
 //!
 //! A page may be short, and even empty, though there is more: then the next one is asked for.
 
+use crate::args::PageArgs;
 use crate::client::Client;
 use crate::fault::Fault;
+use baton_core::OrgId;
 use baton_wire::{
-    Decision, DecisionList, Delivery, DeliveryList, JobList, Key, KeyList, Lane, LaneList, Schedule, ScheduleList,
-    Webhook, WebhookList, limit,
+    Decision, DecisionList, Delivery, DeliveryList, JobList, Key, KeyList, Lane, LaneList, OrgList, Schedule,
+    ScheduleList, Webhook, WebhookList, limit,
 };
 use serde::de::DeserializeOwned;
 
@@ -57,6 +59,15 @@ impl Page for KeyList {
     }
 }
 
+impl Page for OrgList {
+    type Item = OrgId;
+    const MOST: usize = limit::NAMES;
+
+    fn parts(&mut self) -> (&mut Vec<OrgId>, &mut Option<String>) {
+        (&mut self.orgs, &mut self.next_cursor)
+    }
+}
+
 impl Page for WebhookList {
     type Item = Webhook;
     const MOST: usize = limit::NAMES;
@@ -88,18 +99,17 @@ impl Page for DecisionList {
 pub struct Ask<'a> {
     pub path: &'a str,
     pub query: Vec<(&'static str, String)>,
-    pub limit: usize,
-    /// Where a list before ended.
-    pub cursor: Option<String>,
+    pub page: &'a PageArgs,
 }
 
 /// As many as asked for, if there are, as if they came in one page.
 pub async fn read<P: Page>(client: &Client, ask: Ask<'_>) -> Result<P, Fault> {
-    let mut list: P = page(client, &ask, ask.limit, ask.cursor.clone()).await?;
+    let limit = ask.page.limit;
+    let mut list: P = page(client, &ask, limit, ask.page.cursor.clone()).await?;
     for _ in 1..PAGES {
         let (items, next) = list.parts();
-        let Some(cursor) = next.take_if(|_| items.len() < ask.limit) else { break };
-        let mut more: P = page(client, &ask, ask.limit - items.len(), Some(cursor)).await?;
+        let Some(cursor) = next.take_if(|_| items.len() < limit) else { break };
+        let mut more: P = page(client, &ask, limit - items.len(), Some(cursor)).await?;
         let (found, further) = more.parts();
         items.append(found);
         *next = further.take();
@@ -110,6 +120,7 @@ pub async fn read<P: Page>(client: &Client, ask: Ask<'_>) -> Result<P, Fault> {
 async fn page<P: Page>(client: &Client, ask: &Ask<'_>, left: usize, cursor: Option<String>) -> Result<P, Fault> {
     let mut query = ask.query.clone();
     query.push(("limit", left.min(P::MOST).to_string()));
+    query.extend(ask.page.order.map(|order| ("order", order.to_string())));
     query.extend(cursor.map(|cursor| ("cursor", cursor)));
     client.get(ask.path, &query).await
 }

@@ -1,5 +1,6 @@
 //! Standard output: tables for people, JSON for programs.
 
+use crate::args::PageArgs;
 use crate::fault::Fault;
 use crate::paint::dim;
 use comfy_table::{Cell, ContentArrangement, Row, Table, presets};
@@ -69,9 +70,11 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Row>) -> Result<(),
 }
 
 /// Where a list goes on that is not at its end.
-pub fn more(what: &str, cursor: Option<&str>) -> Result<(), Fault> {
+pub fn more(asked: &PageArgs, cursor: Option<&str>) -> Result<(), Fault> {
     if let Some(cursor) = cursor {
-        writeln!(out(), "{}", dim(format_args!("{what}: --cursor {cursor}")))?;
+        // A cursor is good for one order only.
+        let order = asked.order.map(|order| format!("--order {order} ")).unwrap_or_default();
+        writeln!(out(), "{}", dim(format_args!("more: {order}--cursor {cursor}")))?;
     }
     Ok(())
 }

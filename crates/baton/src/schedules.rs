@@ -61,15 +61,16 @@ async fn delete(args: ScheduleArgs) -> Result<(), Fault> {
 }
 
 async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
-    let query = args.project.into_iter().map(|project| ("projectId", project.to_string())).collect();
-    let ask = Ask { path: "/api/v1/schedules", query, limit: args.limit, cursor: args.cursor };
+    let project = args.project.map(|project| ("projectId", project.to_string()));
+    let query = project.into_iter().chain(args.kind.map(|kind| ("type", kind.to_string()))).collect();
+    let ask = Ask { path: "/api/v1/schedules", query, page: &args.page };
     let list: ScheduleList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     if list.schedules.is_empty() {
         writeln!(print::out(), "{}", dim("no schedules"))?;
-        return print::more("more", list.next_cursor.as_deref());
+        return print::more(&args.page, list.next_cursor.as_deref());
     }
     let row = |schedule: &Schedule| {
         Row::from(vec![
@@ -85,7 +86,7 @@ async fn list(args: ScheduleListArgs) -> Result<(), Fault> {
     };
     let header = ["PROJECT", "NAME", "CRON", "ZONE", "TYPE", "NEXT", "LAST", "JOBS"];
     print::table(&header, list.schedules.iter().map(row))?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn next(schedule: &Schedule) -> Cell {

@@ -8,6 +8,7 @@ use baton_api::{App, Entrance, Secrets};
 use baton_core::access::session::Sessions;
 use baton_core::definition::Definitions;
 use baton_core::seal::Key;
+use baton_core::webhook;
 use baton_core::webhook::sign::Signer;
 use baton_engine::registry::Registry;
 use baton_engine::webhook::{Deliver, Post};
@@ -71,22 +72,25 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
     // Before anything counts.
     baton_api::metrics::install();
-    let seal_key = seal_key(&settings.store)?;
-    let signer = Signer::new(seal_key.derive("webhooks"));
     let mut registry = Registry::builtin();
-    registry.deliver(Deliver { signer: signer.clone(), carrier: Arc::new(Post(outgoing(settings)?)) });
+    let carrier = Arc::new(Post(outgoing(settings)?));
+    let definitions = registry.definitions_with(settings.rules, [webhook::job_type()]);
     // The lock on the data directory comes first: of two servers on one directory, the second
     // should hear about the directory and not about the port.
     let aside = aside::Before::look(&settings.store);
-    let store = open(&settings.store, mode.corrupt(), registry.definitions(settings.rules)).await?;
+    let store = open(&settings.store, mode.corrupt(), definitions).await?;
     let moved = aside.moved(&settings.store.data_dir);
     let up = async {
         let listener = bind(settings.listen.address).await?;
+        let seal_key = seal_key(&settings.store)?;
+        let signer = Signer::new(seal_key.derive("webhooks"));
+        registry.deliver(Deliver { signer: signer.clone(), carrier });
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
         let first = first::key(&store, &settings.store.data_dir).await?;
-        Ok((listener, engine, first))
+        let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
+        Ok((listener, engine, first, secrets))
     };
-    let (listener, engine, first) = match up.await {
+    let (listener, engine, first, secrets) = match up.await {
         Ok(parts) => parts,
         Err(fault) => {
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
@@ -94,7 +98,6 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         }
     };
     let address = listener.local_addr().map_err(|error| failed(format!("the address cannot be read back: {error}")))?;
-    let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
     let app = App::new(engine.clone(), Arc::new(OsEntropy::default()), settings.rate, secrets);
     let _noted = local::note(address, &settings.store.data_dir);
     let posted = address::post(&settings.store.data_dir, address)

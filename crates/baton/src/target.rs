@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::local;
 use baton_wire::{BadToken, Token};
 use reqwest::Url;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 pub const SERVER: &str = "BATON_SERVER";
@@ -30,7 +30,7 @@ pub enum Shown {
     Given(Token),
     /// That of a server on this machine, looked up when it is needed: it may be starting just now.
     Local {
-        port: u16,
+        address: SocketAddr,
         data_dir: PathBuf,
     },
     Nothing,
@@ -40,7 +40,7 @@ impl Shown {
     pub fn token(&self) -> Option<Token> {
         match self {
             Self::Given(token) => Some(token.clone()),
-            Self::Local { port, data_dir } => local::key(*port, data_dir),
+            Self::Local { address, data_dir } => local::key(*address, data_dir),
             Self::Nothing => None,
         }
     }
@@ -92,7 +92,7 @@ fn choose(typed: &Said, set: &Said, contexts: &Contexts) -> Result<Target, Fault
         (None, name) => contexts.find(name.as_deref())?,
     };
     let text = named.server.clone().or_else(|| context.map(|context| context.server.clone()));
-    let server = url(&text.unwrap_or_else(|| DEFAULT_SERVER.to_owned()))?;
+    let server = plain(url(&text.unwrap_or_else(|| DEFAULT_SERVER.to_owned()))?);
     let kept = context.and_then(|context: &Context| context.key.clone());
     // A context that was typed brings its own key; one that merely stands there does not outdo what
     // is set.
@@ -106,6 +106,17 @@ fn choose(typed: &Said, set: &Said, contexts: &Contexts) -> Result<Target, Fault
     Ok(Target { server, key, ca_cert: None })
 }
 
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Baton listens on the number that `localhost` stands for. Somebody else may listen on another one that
+/// it stands for too, and nothing but a certificate would tell them apart.
+fn plain(mut server: Url) -> Url {
+    if server.scheme() == "http" && server.host_str() == Some("localhost") {
+        let _ = server.set_ip_host(LOCALHOST);
+    }
+    server
+}
+
 pub fn url(text: &str) -> Result<Url, Fault> {
     let plain = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.path() == "/";
     Url::parse(text).ok().filter(plain).ok_or_else(|| {
@@ -117,12 +128,12 @@ pub fn url(text: &str) -> Result<Url, Fault> {
 /// The key to a server on this machine; whoever may read its file may use it.
 fn local(server: &Url) -> Shown {
     let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let ip = if host == "localhost" { Some(LOCALHOST) } else { host.parse().ok().filter(IpAddr::is_loopback) };
     let data_dir = std::env::var_os("BATON_DATA_DIR").filter(|dir| !dir.is_empty());
     let data_dir = data_dir.map_or_else(|| PathBuf::from(DEFAULT_DATA_DIR), PathBuf::from);
-    match server.port_or_known_default() {
-        Some(port) if here => Shown::Local { port, data_dir },
-        _ => Shown::Nothing,
+    match ip.zip(server.port_or_known_default()) {
+        Some((ip, port)) => Shown::Local { address: SocketAddr::new(ip, port), data_dir },
+        None => Shown::Nothing,
     }
 }
 

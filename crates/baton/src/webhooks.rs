@@ -11,6 +11,7 @@ use crate::pages::{self, Ask};
 use crate::paint::{bold, dim, good};
 use crate::print;
 use baton_core::id::WebhookId;
+use baton_core::limits::LABEL_CHARS;
 use baton_wire::{
     Delivery, DeliveryList, EnableWebhook, JobState, MadeWebhook, NewWebhook, Object, RotateWebhook, Tried, Webhook,
     WebhookList,
@@ -42,12 +43,20 @@ fn path(id: WebhookId, rest: &str) -> String {
     format!("{WEBHOOKS}/{id}{rest}")
 }
 
+/// What of an address may be shown to everybody: the rest may hold a token.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.chars().take(LABEL_CHARS).collect()
+}
+
 fn some<T: Ord>(all: Vec<T>) -> Option<BTreeSet<T>> {
     if all.is_empty() { None } else { Some(all.into_iter().collect()) }
 }
 
 async fn add(args: AddWebhookArgs) -> Result<(), Fault> {
-    let label = args.label.unwrap_or_else(|| args.url.chars().take(60).collect());
+    let label = args.label.unwrap_or_else(|| host(&args.url));
     let new = NewWebhook { label, url: args.url, types: some(args.types), projects: some(args.projects) };
     let said: Said<MadeWebhook> = Client::new(&args.client)?.post(WEBHOOKS, &new, &fresh_key()).await?;
     shown_once(&said.value, args.client.json)
@@ -73,7 +82,7 @@ fn shown_once(made: &MadeWebhook, json: bool) -> Result<(), Fault> {
             writeln!(print::err(), "{}", dim("it signs with this secret, which is not shown again:"))?;
             writeln!(print::out(), "{secret}")?;
         }
-        None => writeln!(print::err(), "{}", dim("its secret was shown before; rotate it if that got lost"))?,
+        None => return Err(Fault::unshown("webhooks", webhook.id)),
     }
     Ok(())
 }
@@ -99,13 +108,13 @@ async fn act(args: WebhookArgs, verb: &str) -> Result<(), Fault> {
 }
 
 async fn list(args: WebhookListArgs) -> Result<(), Fault> {
-    let ask = Ask { path: WEBHOOKS, query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: WEBHOOKS, query: Vec::new(), page: &args.page };
     let list: WebhookList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
     }
     table(&list.webhooks)?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 /// Sends something and waits for what comes of it.
@@ -132,7 +141,8 @@ async fn test(args: WebhookArgs) -> Result<(), Fault> {
 
 async fn deliveries(args: DeliveriesArgs) -> Result<(), Fault> {
     let at = path(args.id, "/deliveries");
-    let ask = Ask { path: &at, query: Vec::new(), limit: args.limit, cursor: args.cursor };
+    let query = args.state.into_iter().map(|state| ("state", state)).collect();
+    let ask = Ask { path: &at, query, page: &args.page };
     let list: DeliveryList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
@@ -153,7 +163,7 @@ async fn deliveries(args: DeliveriesArgs) -> Result<(), Fault> {
         ])
     };
     print::table(&["DELIVERY", "EVENT", "STATE", "ATTEMPTS", "SINCE", "CAME OF IT"], list.deliveries.iter().map(row))?;
-    print::more("more", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn shown(webhook: &Webhook, json: bool) -> Result<(), Fault> {

@@ -133,7 +133,10 @@ fn an_org_of_its_own_sees_nothing_of_the_first() {
     let made = server.ask(&["orgs", "create", "acme"]).ok();
     let key = made.out.trim();
     assert_eq!(server.ask(&["orgs", "list"]).ok().out, "acme\ndefault\n");
-    assert_eq!(server.ask(&["orgs", "list", "--json"]).ok().json(), json!({ "orgs": ["acme", "default"] }));
+    assert_eq!(
+        server.ask(&["orgs", "list", "--json"]).ok().json(),
+        json!({ "orgs": ["acme", "default"], "nextCursor": null })
+    );
     for taken in ["acme", "default", "baton"] {
         server.ask(&["orgs", "create", taken]).failed(1, "org_exists");
     }

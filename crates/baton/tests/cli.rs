@@ -6,7 +6,7 @@ mod support;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::process::Stdio;
-use support::{Server, command, run, run_with};
+use support::{Server, command, http, run, run_with};
 
 fn started() -> (Server, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
@@ -63,6 +63,75 @@ fn a_job_is_enqueued_waited_for_shown_and_listed() {
     assert_eq!(server.ask(&["jobs", "list", "--project", "nobody"]).ok().out, "no jobs\n");
     let failed = server.ask(&["jobs", "list", "--project", "p", "--state", "failed,cancelled", "--json"]).ok().json();
     assert_eq!(failed["jobs"], json!([]));
+    server.stop();
+}
+
+#[test]
+fn lists_are_turned_around_and_go_on_in_their_order() {
+    let (server, _dir) = started();
+    for kind in ["noop", "echo", "noop"] {
+        server.ask(&["jobs", "enqueue", kind, "--project", "p"]).ok();
+    }
+    let ids = |more: &[&str]| -> (Vec<String>, Option<String>) {
+        let list = server.ask(&[&["jobs", "list", "--project", "p", "--json"], more].concat()).ok().json();
+        let ids = list["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
+        (ids, list["nextCursor"].as_str().map(str::to_owned))
+    };
+    let (newest, _) = ids(&[]);
+    let (mut oldest, cursor) = ids(&["--order", "asc", "--limit", "2"]);
+    let cursor = cursor.unwrap();
+    let table = server.ask(&["jobs", "list", "--project", "p", "--order", "asc", "--limit", "2"]).ok().out;
+    assert!(table.ends_with(&format!("more: --order asc --cursor {cursor}\n")), "{table}");
+    oldest.extend(ids(&["--order", "asc", "--cursor", &cursor]).0);
+    oldest.reverse();
+    assert_eq!((newest.len(), newest), (3, oldest));
+    assert_eq!(ids(&["--type", "echo"]).0.len(), 1);
+    let turned = server.ask(&["jobs", "list", "--project", "p", "--cursor", &cursor]);
+    assert!(turned.code == Some(1) && turned.err.contains("[invalid_cursor]"), "{turned:?}");
+    assert_eq!(server.ask(&["lanes", "list", "--order", "up"]).code, Some(2));
+    for list in
+        [&["lanes", "list"][..], &["schedules", "list"], &["decisions", "list"], &["keys", "list"], &["orgs", "list"]]
+    {
+        server.ask(&[list, &["--order", "desc", "--limit", "1"]].concat()).ok();
+    }
+    server.stop();
+}
+
+#[test]
+fn a_line_about_a_request_says_which_one_and_nothing_that_it_brought() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::serve(dir.path(), &["--log-filter", "info,baton_api=debug"]);
+    let (job, trace) = ("job_0193a1b2c3d47001800000000000002a", "4bf92f3577b34da6a3ce929d0e0e4736");
+    let headers = format!("X-Request-Id: mine-1\r\ntraceparent: 00-{trace}-00f067aa0ba902b7-01\r\n");
+    let (status, head, body) =
+        http(&server.door(), "GET", &format!("/api/v1/jobs/{job}?word=hush"), &headers, "").unwrap();
+    assert!(
+        status == 400 && head.contains("x-request-id: mine-1") && body.contains("\"requestId\":\"mine-1\""),
+        "{body}"
+    );
+    assert!(head.contains(&format!("traceparent: 00-{trace}-")), "{head}");
+    let line = std::iter::from_fn(|| server.next_line()).find(|line| line.contains("mine-1")).unwrap();
+    let key = server.door().key;
+    assert!(!line.contains("hush") && !line.contains(&key), "{line}");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&line["message"], &line["status"], &line["code"]),
+        (&json!("answered"), &json!(400), &json!("invalid_request"))
+    );
+    assert!(line["ms"].is_u64(), "{line}");
+    let span = &line["span"];
+    assert_eq!((&span["requestId"], &span["traceId"]), (&json!("mine-1"), &json!(trace)));
+    assert_eq!((&span["method"], &span["route"]), (&json!("GET"), &json!("/api/v1/jobs/{jobId}")));
+    assert!(
+        span["org"] == "default" && span["key"].as_str().unwrap().starts_with(baton_core::id::KeyId::PREFIX),
+        "{line}"
+    );
+
+    let missing = server.ask(&["jobs", "get", job, "--json"]);
+    let problem: Value = serde_json::from_str(&missing.err).unwrap();
+    let id = problem["requestId"].as_str().unwrap();
+    assert!(id.starts_with("cli-"), "{problem}");
+    server.wait_for_line(id);
     server.stop();
 }
 

@@ -99,7 +99,7 @@ fn waiting_for_a_job_that_was_enqueued_goes_on_after_a_restart() {
     let enqueue = ["jobs", "enqueue", "echo", "--project", "p", "--payload", payload, "--wait", "--json"];
     let enqueued = Follower::start(&server, &enqueue);
     // It knows its job, because it asks how that is.
-    server.wait_for_line("/api/v1/jobs/job_");
+    server.wait_for_line("/api/v1/jobs/{jobId}");
     let server = again(server, dir.path(), || enqueued.notices());
     let list = server.ask(&["jobs", "list", "--project", "p", "--json"]).ok().json();
     server.ask(&["jobs", "wake", list["jobs"][0]["id"].as_str().unwrap()]).ok();

@@ -41,6 +41,8 @@ pub const OPTIONS: usize = 20;
 pub const ESCALATIONS: usize = 5;
 /// Longest text that people are asked.
 pub const PROMPT_CHARS: usize = 2_000;
+/// Webhooks of one org that are told things.
+pub const WEBHOOKS: usize = 100;
 /// Longest address of an endpoint.
 pub const URL_BYTES: usize = 2_048;
 /// Longest label that people give to something.

@@ -99,6 +99,12 @@ impl Registry {
         Definitions::with(self.entries.values().map(|(entry, _)| entry.clone()), rules)
     }
 
+    /// The same with types whose handlers come later.
+    pub fn definitions_with(&self, rules: Rules, more: impl IntoIterator<Item = JobType>) -> Definitions {
+        let more = more.into_iter().map(Entry::plain);
+        Definitions::with(self.entries.values().map(|(entry, _)| entry.clone()).chain(more), rules)
+    }
+
     pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
         self.entries.values().map(|(entry, _)| &entry.job_type)
     }

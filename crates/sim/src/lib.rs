@@ -3,6 +3,7 @@
 //!
 //! - [`conformance`]: one suite of store behaviours, run on every database.
 //! - [`crash`]: stories that are killed before and after every commit, and must still end well.
+//! - [`chaos`]: requests that no decent client sends, for servers to survive.
 //! - [`simulation`]: random workloads, faults and clocks on virtual time, repeatable by seed.
 //! - [`lab`]: stores to experiment on, with faults on request.
 //! - [`open_lane`]: job types for experiments that are not about lanes.
@@ -13,8 +14,10 @@
 //! - [`schema`] and [`seed`]: a database and chances of one's own, for the tests of all crates.
 
 pub mod answers;
+pub mod chaos;
 pub mod conformance;
 pub mod crash;
+pub mod endpoints;
 pub mod hold;
 pub mod lab;
 pub mod open_lane;

@@ -1,7 +1,7 @@
 //! Every commit of every story is a crash point, on both databases.
 
 use baton_sim::crash::{
-    Batches, Cancels, Duplicates, Full, Lanes, Retention, Retries, Schedules, Sinks, Spine, Story, explore,
+    Batches, Cancels, Door, Duplicates, Full, Lanes, Retention, Retries, Schedules, Sinks, Spine, Story, explore,
 };
 use baton_sim::lab::Place;
 use baton_store::faults::Mishap;
@@ -75,5 +75,6 @@ stories! {
     batches_are_whole_and_dead_letters_are_made_anew_once: Batches;
     schedules_lose_and_double_no_moment: Schedules;
     sinks_have_one_row_a_key: Sinks;
+    keys_decisions_and_webhooks_are_as_they_were_said: Door;
     what_is_forgotten_can_still_be_verified: Retention;
 }

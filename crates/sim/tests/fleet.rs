@@ -17,7 +17,7 @@ use baton_engine::{Engine, JobCx, Outcome, Registry};
 use baton_sim::lab::{Lab, name};
 use baton_sim::on_both;
 use baton_sim::stage::{clean, is, options, until, until_ended};
-use baton_store::{Cursor, Filter, ListJobs, Store};
+use baton_store::{Cursor, Filter, ListJobs, Order, Store};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -297,7 +297,8 @@ async fn only_the_newest_ended_jobs_of_a_project_are_kept(mut lab: Lab) -> Resul
             org: OrgId::default(),
             project: name("p1"),
             filter: Filter::default(),
-            before: None,
+            order: Order::Falling,
+            after: None,
             limit: 100,
             bytes: usize::MAX,
         };

@@ -6,7 +6,7 @@ use baton_sim::simulation::run;
 const SEEDS: u64 = 100;
 
 /// What must happen in any hundred seeds: otherwise a simulation says nothing about it.
-const HAPPENS: [&str; 41] = [
+const HAPPENS: [&str; 44] = [
     "an aged job went first",
     "decision.escalated",
     "decision.expired",
@@ -39,6 +39,9 @@ const HAPPENS: [&str; 41] = [
     "job.retry_scheduled: stumbled",
     "job.retry_scheduled: timeout",
     "job.woken",
+    "key.created",
+    "key.revoked",
+    "key.rotated",
     "lane.paused",
     "lane.resumed",
     "refused: queue_full",

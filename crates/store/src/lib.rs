@@ -21,6 +21,7 @@ mod group;
 mod hand_out;
 mod migrate;
 mod open;
+mod order;
 mod phase;
 mod ports;
 mod postgres;
@@ -36,8 +37,12 @@ pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
 pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
 pub use open::{Backend, Corrupt, OpenOptions};
+pub use order::Order;
 pub use ports::{Clock, Entropy, Observer};
-pub use records::{DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListDocs, ListJobs, Page, Prunable};
+pub use records::{
+    DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page,
+    Prunable,
+};
 pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};

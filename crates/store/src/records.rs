@@ -1,6 +1,7 @@
 //! What reading gives back: whole records for showing, pages for lists.
 
 use crate::cursor::Cursor;
+use crate::order::Order;
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::event::Recorded;
@@ -63,13 +64,15 @@ pub struct LaneRecord {
     pub paused: bool,
 }
 
-/// One page of the failed jobs that were not made anew, newest first.
+/// One page of the failed jobs that were not made anew, by when they were made.
 #[derive(Clone, Debug)]
 pub struct DeadLetters {
     pub org: OrgId,
     pub project: Option<ProjectId>,
     pub kind: Option<TypeName>,
-    pub before: Option<JobId>,
+    pub order: Order,
+    /// Beyond this one, in that order.
+    pub after: Option<JobId>,
     pub limit: usize,
     /// Payloads in one page, together. A page holds at least one job.
     pub bytes: usize,
@@ -108,22 +111,25 @@ const SCAN_MAX: usize = 10_000;
 pub struct Filter {
     /// Any of these; empty means all.
     pub states: Vec<Face>,
+    pub kind: Option<TypeName>,
 }
 
 impl Filter {
-    pub fn matches(&self, face: Face) -> bool {
-        self.states.is_empty() || self.states.contains(&face)
+    pub fn matches(&self, face: Face, kind: &str) -> bool {
+        (self.states.is_empty() || self.states.contains(&face))
+            && self.kind.as_ref().is_none_or(|wanted| wanted.as_str() == kind)
     }
 }
 
-/// One page of a project's jobs, newest first.
+/// One page of a project's jobs, by when they were made.
 #[derive(Clone, Debug)]
 pub struct ListJobs {
     pub org: OrgId,
     pub project: ProjectId,
     pub filter: Filter,
-    /// Older than this one.
-    pub before: Option<JobId>,
+    pub order: Order,
+    /// Beyond this one, in that order.
+    pub after: Option<JobId>,
     pub limit: usize,
     /// Payloads and results in one page, together. A page holds at least one job.
     pub bytes: usize,
@@ -142,9 +148,9 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    pub const fn new(limit: usize, most_bytes: usize, before: Option<JobId>) -> Self {
+    pub const fn new(limit: usize, most_bytes: usize, after: Option<JobId>) -> Self {
         let page = Page { items: Vec::new(), next: None };
-        Self { limit, most_bytes, page, last: before, scanned: 0, bytes: 0 }
+        Self { limit, most_bytes, page, last: after, scanned: 0, bytes: 0 }
     }
 
     /// Asked before each row: whether the page ends before it.
@@ -185,6 +191,16 @@ pub struct Page<T, C> {
     pub next: Option<C>,
 }
 
+impl<T, C> Page<T, C> {
+    /// A page of what was found, which is one more than asked for if there is more.
+    pub(crate) fn cut(mut items: Vec<T>, limit: usize, at: impl Fn(&T) -> C) -> Self {
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = if more { items.last().map(at) } else { None };
+        Self { items, next }
+    }
+}
+
 /// An event with the place to resume after it.
 #[derive(Clone, Debug)]
 pub struct EventRow {
@@ -214,8 +230,8 @@ pub struct ListDocs {
     /// What their keys begin with.
     pub prefix: String,
     pub flag: Option<bool>,
-    /// Keys that rise with time are read from the end.
-    pub newest_first: bool,
+    pub order: Order,
+    /// Beyond this key, in that order.
     pub after: Option<String>,
     pub limit: usize,
 }
@@ -223,15 +239,43 @@ pub struct ListDocs {
 impl ListDocs {
     /// The key beyond which to look.
     pub(crate) fn beyond(&self) -> &str {
-        let from_the_end = if self.newest_first { "\u{10FFFF}" } else { "" };
-        self.after.as_deref().unwrap_or(from_the_end)
+        self.after.as_deref().unwrap_or(self.order.before_texts())
     }
 
-    /// A page of what was found, which is one more than asked for if there is more.
-    pub(crate) fn page(&self, mut items: Vec<(doc::Key, Doc)>) -> Page<(doc::Key, Doc), String> {
-        let more = items.len() > self.limit;
-        items.truncate(self.limit);
-        let next = if more { items.last().map(|(key, _)| key.key.clone()) } else { None };
-        Page { items, next }
+    pub(crate) fn page(&self, items: Vec<(doc::Key, Doc)>) -> Page<(doc::Key, Doc), String> {
+        Page::cut(items, self.limit, |(key, _)| key.key.clone())
+    }
+}
+
+/// Which lanes of an org to list.
+#[derive(Clone, Debug)]
+pub struct ListLanes {
+    pub org: OrgId,
+    pub order: Order,
+    /// Beyond this one, in that order.
+    pub after: Option<LaneKey>,
+    pub limit: usize,
+}
+
+/// Which orgs to list.
+#[derive(Clone, Debug)]
+pub struct ListOrgs {
+    pub order: Order,
+    /// Beyond this one, in that order.
+    pub after: Option<OrgId>,
+    pub limit: usize,
+}
+
+impl ListOrgs {
+    /// Every one.
+    pub(crate) const ALL: Self = Self { order: Order::Rising, after: None, limit: usize::MAX };
+
+    /// The name beyond which to look.
+    pub(crate) fn beyond(&self) -> &str {
+        self.after.as_ref().map_or(self.order.before_texts(), OrgId::as_str)
+    }
+
+    pub(crate) fn page(&self, items: Vec<OrgId>) -> Page<OrgId, OrgId> {
+        Page::cut(items, self.limit, OrgId::clone)
     }
 }

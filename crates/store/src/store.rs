@@ -5,7 +5,9 @@ use crate::error::{CommitError, OpenError, StoreError};
 use crate::group::{Answer, Ask, ClaimSeat, Claimed, Message, Once, Purge, PurgeSeat, Reply, Seat, Turn, Work};
 use crate::open::{Backend, OpenOptions};
 use crate::ports;
-use crate::records::{DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListDocs, ListJobs, Page, Prunable};
+use crate::records::{
+    DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page, Prunable,
+};
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
@@ -145,13 +147,8 @@ impl Store {
     }
 
     /// Lanes that count something or are paused, in the order of their keys.
-    pub async fn lanes(
-        &self,
-        org: &OrgId,
-        after: Option<LaneKey>,
-        limit: usize,
-    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
-        each!(self, db => db.lanes(org, after, limit).await)
+    pub async fn lanes(&self, ask: ListLanes) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        each!(self, db => db.lanes(ask).await)
     }
 
     pub async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
@@ -294,7 +291,12 @@ impl Store {
 
     /// Every org that has a history.
     pub async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
-        each!(self, db => db.orgs().await)
+        Ok(self.list_orgs(ListOrgs::ALL).await?.items)
+    }
+
+    /// Some of them, in the order of their names.
+    pub async fn list_orgs(&self, ask: ListOrgs) -> Result<Page<OrgId, OrgId>, StoreError> {
+        each!(self, db => db.orgs(ask).await)
     }
 
     /// The last seal of an org, and the root over what came after it: at most `limit` events.

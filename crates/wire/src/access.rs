@@ -137,9 +137,13 @@ pub struct FoundedOrg {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct OrgList {
+    /// By name.
     #[schemars(with = "Vec<Shape<OrgId>>")]
     pub orgs: Vec<OrgId>,
+    /// Where the list goes on; null at the end.
+    pub next_cursor: Option<String>,
 }
 
 /// Who somebody is, as the server sees them.

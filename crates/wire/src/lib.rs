@@ -16,6 +16,7 @@ mod lane;
 mod login;
 mod number;
 mod orchestrator;
+mod order;
 mod priority;
 mod problem;
 mod request;
@@ -36,6 +37,7 @@ pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
 pub use lane::{Lane, LaneList};
 pub use login::{HandIn, LoggedIn, LoginLink};
 pub use orchestrator::{OrchestratorJob, OrchestratorState};
+pub use order::{BadOrder, Order};
 pub use priority::{BadPriority, Priority, PriorityNumber};
 pub use problem::{Members, Problem};
 pub use request::{Cancel, NewBatch, NewJob, RequeueLetters};
@@ -56,7 +58,7 @@ pub mod limit {
     /// Jobs in one page.
     pub const JOBS: usize = 200;
     pub const JOBS_DEFAULT: usize = 50;
-    /// Lanes, or schedules, in one page.
+    /// Lanes, schedules, decisions, keys, orgs or webhooks in one page.
     pub const NAMES: usize = 200;
     pub const NAMES_DEFAULT: usize = 50;
     /// Events in one page.

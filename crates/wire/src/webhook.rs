@@ -89,7 +89,7 @@ pub struct NewWebhook {
     /// What people call it; printable, and not blank.
     #[schemars(length(min = 1, max = LABEL_CHARS))]
     pub label: String,
-    /// `https://`, or `http://` to a host that the operator allows by name.
+    /// `https://`, or `http://`, which anybody on the way can read.
     #[schemars(length(min = 1, max = URL_BYTES))]
     pub url: String,
     /// Such as `job.completed` or `job.*`; all, unless given.

@@ -18,9 +18,9 @@ pub fn render(text: &str) -> String {
         } else if let Some((level, text)) = heading(line) {
             let anchor = anchor(text);
             let text = inline(text);
-            let _ = write!(
+            let _ = writeln!(
                 html,
-                "<h{level} id=\"{0}\">{text} <a class=\"anchor\" href=\"#{0}\" aria-label=\"Link to this\">#</a></h{level}>\n",
+                "<h{level} id=\"{0}\">{text} <a class=\"anchor\" href=\"#{0}\" aria-label=\"Link to this\">#</a></h{level}>",
                 Esc(&anchor)
             );
         } else if line.starts_with('|') {

@@ -52,7 +52,7 @@ fn section(document: &Value, method: &str, path: &str, operation: &Value) -> Str
         Esc(path)
     );
     html.push_str(&shape::about(operation));
-    let _ = write!(html, "<p class=\"who\">{}</p>\n", who(operation));
+    let _ = writeln!(html, "<p class=\"who\">{}</p>", who(operation));
     html.push_str(&parameters(operation));
     html.push_str(&body(operation));
     let command = curl::command(method, path, operation);
@@ -141,7 +141,8 @@ fn answers(document: &Value, operation: &Value) -> String {
 fn answer(status: &str, response: &Value) -> String {
     let said = response["description"].as_str().map(markdown::inline).unwrap_or_default();
     let mut html = format!("<p class=\"success\"><span class=\"status\">{}</span> {said}", Esc(status));
-    for (media, content) in response["content"].as_object().into_iter().flatten() {
+    // Each has one form at most.
+    if let Some((media, content)) = response["content"].as_object().and_then(|all| all.iter().next()) {
         let kind = shape::kind(&content["schema"]);
         let media = if media == "application/json" { String::new() } else { format!(" as {}", Esc(media)) };
         let _ = write!(html, " {kind}{media}</p>\n{}{}", shape::about(&content["schema"]), examples(content));

@@ -95,7 +95,7 @@ fn words(schema: &Value) -> String {
     let mut html = String::new();
     for choice in schema["oneOf"].as_array().into_iter().flatten() {
         if let Some(said) = choice["description"].as_str() {
-            let _ = write!(html, "<p class=\"word\">{}: {}</p>\n", kind(choice), markdown::inline(said));
+            let _ = writeln!(html, "<p class=\"word\">{}: {}</p>", kind(choice), markdown::inline(said));
         }
     }
     html

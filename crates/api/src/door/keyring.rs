@@ -14,14 +14,13 @@ use baton_store::Store;
 use baton_wire::Token;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::time::Instant;
 
 /// What is remembered of a key. Another node may revoke it meanwhile, so not for long.
 #[derive(Clone)]
 struct Known {
     org: OrgId,
     key: Arc<Key>,
-    at: Instant,
+    at: Micros,
 }
 
 impl Known {
@@ -76,11 +75,13 @@ impl Keyring {
     }
 
     async fn find(&self, id: KeyId) -> Result<Option<Known>, Fault> {
-        let fresh = |known: &&Known| known.at.elapsed() < KEY_TRUST;
+        let now = self.store.clock_now();
+        // A clock that was set back makes everything stale, and nothing trusted for long.
+        let fresh = |known: &&Known| known.at <= now && now.since(known.at) < KEY_TRUST;
         if let Some(known) = self.lock().get(&id).filter(fresh) {
             return Ok(Some(known.clone()));
         }
-        let at = Instant::now();
+        let at = self.store.clock_now();
         let Some((org, doc)) = wait::read(self.store.key(id)).await? else { return Ok(None) };
         let Some(key) = Key::of(&doc) else { return Err(Fault::internal(format!("{id} cannot be read"))) };
         let known = Known { org, key: Arc::new(key), at };

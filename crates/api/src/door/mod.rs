@@ -57,7 +57,9 @@ pub async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) ->
     if let Err(fault) = caller.check(ask) {
         return pace.told(fault.into_response());
     }
-    tracing::Span::current().record("key", tracing::field::display(caller.key));
+    let span = tracing::Span::current();
+    span.record("key", tracing::field::display(caller.key));
+    span.record("org", tracing::field::display(&caller.org));
     request.extensions_mut().insert(caller);
     pace.told(next.run(request).await)
 }

@@ -1,4 +1,4 @@
-//! Acting on a job that is there: cancel, wake, confirm, requeue.
+//! Acting on a job that is there: cancel, wake, requeue.
 
 use super::enqueue::status;
 use super::shown::Shown;

@@ -1,4 +1,4 @@
-//! A project's jobs, newest first.
+//! A project's jobs, by when they were made.
 
 use super::shown::{Shown, show};
 use super::wanted::States;
@@ -13,7 +13,7 @@ use axum::Json as Answer;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use baton_core::{JobId, ProjectId};
-use baton_store::{JobRecord, ListJobs, Page};
+use baton_store::{Filter, JobRecord, ListJobs, Page};
 use baton_wire::{JobList, limit};
 
 pub async fn list<J: Shown>(
@@ -22,18 +22,19 @@ pub async fn list<J: Shown>(
     project: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Answer<JobList<J>>, Fault> {
-    params.allow(&["state", "limit", "cursor"])?;
+    let asked = cursor::JOBS.asked(&params, &["state", "type"])?;
     let project = project.map(|Path(text)| text).unwrap_or_default();
     let project = ProjectId::new(&project).map_err(|error| Fault::field("projectId", error))?;
     caller.reach_project(&project)?;
     let states = States::read::<J>(&params)?;
-    let (filter, exact) = states.filter();
-    let limit = params.number("limit", 1..=limit::JOBS, limit::JOBS_DEFAULT)?;
+    let (faces, exact) = states.faces();
+    let limit = asked.limit;
     let ask = ListJobs {
         org: caller.org.clone(),
         project,
-        filter,
-        before: cursor::JOBS.read_job(&params)?,
+        filter: Filter { states: faces, kind: params.parsed("type")? },
+        order: asked.order,
+        after: asked.after_job()?,
         // Some of what is found will be left out again.
         limit: if exact && caller.grant.is_whole() { limit } else { limit::JOBS },
         bytes: limits::PAGE_BYTES,
@@ -43,11 +44,11 @@ pub async fn list<J: Shown>(
     page.items.retain(|record| states.matches(&record.job.status) && reached(record));
     let page = cut(page, limit);
     let jobs = page.items.iter().map(show).collect();
-    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| cursor::JOBS.job(id)) }))
+    Ok(Answer(JobList { jobs, next_cursor: page.next.map(|id| asked.next_job(id)) }))
 }
 
 /// What is beyond the limit belongs to the next page.
-fn cut(mut page: Page<JobRecord, JobId>, limit: usize) -> Page<JobRecord, JobId> {
+pub fn cut(mut page: Page<JobRecord, JobId>, limit: usize) -> Page<JobRecord, JobId> {
     if page.items.len() > limit {
         page.items.truncate(limit);
         page.next = page.items.last().map(|record| record.job.id);

@@ -8,9 +8,9 @@ mod wanted;
 
 pub use act::{cancel, cancel_orchestrated, requeue, wake};
 pub use enqueue::{batch, enqueue, payload};
-pub use list::list;
+pub use list::{cut, list};
 pub use shown::show;
-pub use wanted::words;
+pub use wanted::{States, words};
 
 use crate::app::App;
 use crate::door::Caller;

@@ -5,7 +5,6 @@ use crate::problem::Fault;
 use crate::query::Params;
 use baton_core::job::state::Face;
 use baton_core::job::{Pause, State, Status};
-use baton_store::Filter;
 
 /// One of Baton's states, or all those that look the same from the orchestrator's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ impl States {
 
     /// The faces that show all of them, which is what the store looks for, and whether they show
     /// nothing else.
-    pub fn filter(&self) -> (Filter, bool) {
+    pub fn faces(&self) -> (Vec<Face>, bool) {
         let mut faces = Vec::new();
         for face in self.0.iter().flat_map(|wanted| wanted.faces()) {
             if !faces.contains(&face) {
@@ -48,7 +47,7 @@ impl States {
             Wanted::State(state) => state.is_ended(),
             Wanted::Face(_) => true,
         });
-        (Filter { states: faces }, exact)
+        (faces, exact)
     }
 }
 
@@ -86,6 +85,7 @@ pub fn words() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_store::Filter;
     use baton_wire::{Job, OrchestratorJob};
 
     fn read<J: Shown>(text: &str) -> States {
@@ -118,14 +118,15 @@ mod tests {
         ];
         for word in words() {
             let wanted = read::<Job>(word);
-            let (filter, exact) = wanted.filter();
+            let (states, exact) = wanted.faces();
+            let filter = Filter { states, kind: None };
             for status in &statuses {
-                let found = filter.matches(status.face());
+                let found = filter.matches(status.face(), "echo");
                 assert!(found || !wanted.matches(status), "{word} misses {status:?}");
                 assert!(!exact || found == wanted.matches(status), "{word} finds {status:?}");
             }
         }
-        assert!(States::default().matches(&statuses[0]) && States::default().filter().1);
+        assert!(States::default().matches(&statuses[0]) && States::default().faces().1);
     }
 
     #[test]
@@ -136,6 +137,6 @@ mod tests {
         assert!(running.matches(&parked) && !executing.matches(&parked));
         let asking = Status::AwaitingUser { due_at: None };
         assert!(read::<OrchestratorJob>("queued").matches(&asking) && !read::<Job>("queued").matches(&asking));
-        assert_eq!(read::<Job>("executing,awaiting_tool").filter().0.states, [Face::Running, Face::Queued]);
+        assert_eq!(read::<Job>("executing,awaiting_tool").faces().0, [Face::Running, Face::Queued]);
     }
 }

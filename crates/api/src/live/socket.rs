@@ -25,7 +25,10 @@ pub async fn open(
 ) -> Result<Response, Fault> {
     let (feed, place) = let_in(app, caller, &params, None).await?;
     let upgrade = match upgrade {
-        Ok(upgrade) => upgrade.max_message_size(LISTENER_MESSAGE).max_frame_size(LISTENER_MESSAGE),
+        Ok(upgrade) => upgrade
+            .max_message_size(LISTENER_MESSAGE)
+            .max_frame_size(LISTENER_MESSAGE)
+            .read_buffer_size(LISTENER_MESSAGE),
         Err(error) => {
             let mut response = Fault::new("upgrade_required", error.body_text()).into_response();
             response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));

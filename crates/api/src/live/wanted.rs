@@ -7,7 +7,7 @@ use crate::limits::LISTENER_NAMES;
 use crate::problem::Fault;
 use crate::query::Params;
 use baton_core::event::Subject;
-use baton_core::id::{DecisionId, DefinitionId, DocId, KeyId};
+use baton_core::id::{DecisionId, DefinitionId, DocId, KeyId, WebhookId};
 use baton_core::name::SessionId;
 use baton_core::{JobId, ProjectId};
 use baton_wire::JobNews;
@@ -85,8 +85,9 @@ impl FromStr for SubjectId {
         let decision = || text.parse().map(|DecisionId(id)| id).ok();
         let key = || text.parse().map(|KeyId(id)| id).ok();
         let doc = || text.parse().map(|DocId(id)| id).ok();
+        let webhook = || text.parse().map(|WebhookId(id)| id).ok();
         let definition = || text.parse().map(|DefinitionId(id)| id).ok();
-        let found = job().or_else(decision).or_else(key).or_else(doc).or_else(definition);
+        let found = job().or_else(decision).or_else(key).or_else(doc).or_else(webhook).or_else(definition);
         found.map(Self).ok_or_else(|| "must be an id, such as job_ followed by 32 hexadecimal digits".to_owned())
     }
 }
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn a_subject_is_any_id() {
         let hex = "0193a1b2c3d47001800000000000002a";
-        for prefix in ["job", "dec", "key", "doc", "def"] {
+        for prefix in ["job", "dec", "key", "doc", "whk", "def"] {
             assert!(format!("{prefix}_{hex}").parse::<SubjectId>().is_ok(), "{prefix}");
         }
         for bad in ["", hex, "job_", "moon_0193a1b2c3d47001800000000000002a"] {

@@ -8,7 +8,7 @@ use crate::code::{CODES, Code};
 use crate::door::Ask;
 use crate::router::Route;
 use baton_core::access::Role;
-use baton_wire::{Envelope, Event, Object, Problem};
+use baton_wire::{Envelope, Event, JobPayload, Object, Problem};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -163,6 +163,7 @@ impl Maker {
         // Said over a stream and a socket, where no content has a schema of its own.
         self.answered.subschema_for::<Event>();
         self.answered.subschema_for::<Envelope>();
+        self.answered.subschema_for::<JobPayload>();
         let mut schemas = self.asked.take_definitions(true);
         schemas.extend(self.answered.take_definitions(true));
         if let Some(code) = schemas.get_mut("Problem").and_then(|schema| schema.pointer_mut("/properties/code")) {

@@ -5,8 +5,19 @@ use baton_wire::Object;
 use serde_json::{Value, json};
 
 /// Name, what it says, what it looks like.
-const ALL: [(&str, &str, &str, &str); 6] = [
-    ("X-Request-Id", "Names this exchange; the server's log has the same.", "string", "req_4f1d22a900000001"),
+const ALL: [(&str, &str, &str, &str); 7] = [
+    (
+        "X-Request-Id",
+        "Names this exchange, as the request did or by an id of ours; the server's log has the same.",
+        "string",
+        "req_4f1d22a900000001",
+    ),
+    (
+        "traceparent",
+        "Our place in the trace that the request belongs to, or in one of our own (W3C Trace Context).",
+        "string",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    ),
     ("Idempotency-Replayed", "`true`: this was answered before, and nothing was done now.", "string", "true"),
     (
         "RateLimit",
@@ -29,7 +40,7 @@ fn refer(names: &[&str]) -> Object {
 }
 
 pub fn always() -> Object {
-    refer(&["X-Request-Id"])
+    refer(&["X-Request-Id", "traceparent"])
 }
 
 /// On what a key is answered, unless the limit is switched off.
@@ -54,7 +65,7 @@ pub fn all() -> Value {
     let one = |(name, about, kind, example): (&str, &str, &str, &str)| {
         let example =
             if kind == "integer" { json!(example.parse::<u32>().unwrap_or_default()) } else { json!(example) };
-        let required = matches!(name, "X-Request-Id" | "WWW-Authenticate");
+        let required = matches!(name, "X-Request-Id" | "traceparent" | "WWW-Authenticate");
         let shown =
             json!({ "description": about, "required": required, "schema": { "type": kind }, "example": example });
         (name.to_owned(), shown)

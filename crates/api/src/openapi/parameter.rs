@@ -5,9 +5,9 @@ use baton_core::id::{DecisionId, KeyId, WebhookId};
 use baton_core::lane::LaneKey;
 use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
 use baton_core::name::ScheduleName;
-use baton_core::{JobId, ProjectId};
-use baton_wire::limit;
+use baton_core::{JobId, ProjectId, TypeName};
 use baton_wire::shape::{Shape, Shaped};
+use baton_wire::{Order, limit};
 use schemars::json_schema;
 use serde_json::{Value, json};
 
@@ -115,9 +115,29 @@ pub fn decision_id() -> Param {
 pub fn cursor() -> Param {
     query_as(
         "cursor",
-        "A `nextCursor` of this list, as it was handed out.",
+        "A `nextCursor` of this list in this order, as it was handed out.",
         |_| json_schema!({ "type": "string", "minLength": 1 }),
     )
+}
+
+pub fn order_by_time() -> Param {
+    order("By when they were made; `desc`, unless given: the newest first.", |_| order_schema(Order::Desc))
+}
+
+pub fn order_by_name() -> Param {
+    order("By name; `asc`, unless given.", |_| order_schema(Order::Asc))
+}
+
+fn order(about: &'static str, schema: Make) -> Param {
+    query_as("order", about, schema)
+}
+
+fn order_schema(default: Order) -> schemars::Schema {
+    json_schema!({ "type": "string", "enum": Order::ALL.map(Order::as_str), "default": default.as_str() })
+}
+
+pub fn only_type() -> Param {
+    query::<TypeName>("type", "Only those of this job type.", "echo")
 }
 
 pub fn limit_jobs() -> Param {

@@ -1,6 +1,6 @@
 //! Clients that listen: one over a WebSocket, one over a stream, and what both have in common.
 
-use crate::support::{Ask, PATIENCE, Reply, Server, read};
+use crate::support::{Ask, PATIENCE, Reply, Server, described, read};
 use baton_wire::{Envelope, Event, EventList, FoundedOrg, LISTENING, MadeKey};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
@@ -88,10 +88,13 @@ impl Ear {
             By::Stream => "\r\n",
         };
         stream.write_all(head.as_bytes()).await.unwrap();
+        let asked = head;
         let head = head_of(&mut stream).await;
         let (status, expected) = (head.split(' ').nth(1).unwrap(), if by == By::Socket { "101" } else { "200" });
         if status != expected {
-            return Err(refusal(&head, &mut stream).await);
+            let reply = refusal(&head, &mut stream).await;
+            described::check(asked.as_bytes(), &reply);
+            return Err(reply);
         }
         Ok(match by {
             By::Socket => Self::Socket(Box::new(WebSocketStream::from_raw_socket(stream, Role::Client, None).await)),

@@ -4,6 +4,7 @@
 mod ears;
 mod ends;
 mod filters;
+mod isolation;
 mod nodes;
 mod orchestrator;
 mod refusals;

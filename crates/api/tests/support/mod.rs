@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "this is a test")]
 
-mod described;
+pub mod described;
 pub mod endpoint;
 
 use baton_api::door::{Rate, first};
@@ -338,6 +338,11 @@ pub async fn read(stream: &mut TcpStream) -> Option<Reply> {
     let mut bytes = Vec::new();
     // A reset after the answer is still an answer.
     let _ = stream.read_to_end(&mut bytes).await;
+    understand(&bytes)
+}
+
+/// What was read up to the end. None: nothing.
+pub fn understand(bytes: &[u8]) -> Option<Reply> {
     if bytes.is_empty() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! `baton keys`, `baton orgs` and `baton contexts`.
 
-use super::{ClientArgs, count};
+use super::{ClientArgs, PageArgs};
 use crate::keys::key_id;
 use crate::moment;
 use baton_core::access::Role;
@@ -8,7 +8,7 @@ use baton_core::id::KeyId;
 use baton_core::name::Responsibility;
 use baton_core::time::Span;
 use baton_core::{OrgId, ProjectId, TypeName};
-use baton_wire::{Time, limit};
+use baton_wire::Time;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -86,12 +86,8 @@ Examples:
   baton keys list
   baton keys list --json | jq -r '.keys[] | select(.role == \"admin\").id'")]
 pub struct KeyListArgs {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -158,7 +154,7 @@ pub enum OrgsCommand {
 Examples:
   baton orgs create acme > acme.key")]
     Create(OrgArgs),
-    /// List orgs
+    /// List orgs by name
     #[command(after_help = "\
 Examples:
   baton orgs list")]
@@ -184,6 +180,8 @@ pub struct OrgArgs {
 
 #[derive(Args)]
 pub struct OrgListArgs {
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

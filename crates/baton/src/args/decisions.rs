@@ -1,11 +1,10 @@
 //! `baton decisions`.
 
-use super::{ClientArgs, count};
+use super::{ClientArgs, PageArgs};
 use baton_core::ProjectId;
 use baton_core::decision::ChoiceName;
 use baton_core::id::DecisionId;
 use baton_core::name::Responsibility;
-use baton_wire::limit;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -52,12 +51,8 @@ pub struct DecisionListArgs {
     /// Those that are closed too
     #[arg(long)]
     pub all: bool,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

@@ -1,11 +1,11 @@
 //! `baton jobs`.
 
-use super::{ClientArgs, PayloadArgs, count};
+use super::{ClientArgs, PageArgs, PayloadArgs};
 use crate::moment;
 use baton_core::name::SessionId;
 use baton_core::time::Span;
 use baton_core::{JobId, ProjectId, TypeName};
-use baton_wire::{PriorityNumber, Time, limit};
+use baton_wire::{PriorityNumber, Time};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -135,6 +135,7 @@ pub struct GetArgs {
 Examples:
   baton jobs list --project demo
   baton jobs list --project demo --state queued,executing
+  baton jobs list --project demo --type echo --order asc   the oldest first
   baton jobs list --project demo --json | jq -r '.jobs[].id'")]
 pub struct ListArgs {
     #[arg(long, value_name = "PROJECT")]
@@ -143,12 +144,11 @@ pub struct ListArgs {
     /// failed, cancelled; or running, for those that execute or wait for a tool
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<String>,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    /// Only those of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<TypeName>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }
@@ -215,12 +215,8 @@ pub struct LettersArgs {
     pub project: Option<ProjectId>,
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<TypeName>,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

@@ -1,8 +1,7 @@
 //! `baton lanes`.
 
-use super::{ClientArgs, count};
+use super::{ClientArgs, PageArgs};
 use baton_core::lane::LaneKey;
-use baton_wire::limit;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -48,12 +47,8 @@ Examples:
   baton lanes list
   baton lanes list --json | jq -r '.lanes[] | select(.waiting > 10).lane'")]
 pub struct LaneListArgs {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

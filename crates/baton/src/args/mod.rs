@@ -29,6 +29,7 @@ pub use webhooks::{
     WebhooksCommand,
 };
 
+use baton_wire::{Order, limit};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -132,6 +133,20 @@ pub struct ClientArgs {
     /// Print JSON, for programs; errors too, to standard error
     #[arg(long)]
     pub json: bool,
+}
+
+/// What every list can be asked for.
+#[derive(Args, Clone)]
+pub struct PageArgs {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
+    pub limit: usize,
+    /// asc or desc; the newest first where there is a time, by name where there is none
+    #[arg(long, value_name = "ORDER")]
+    pub order: Option<Order>,
+    /// Go on where the list before ended, in the same order
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
 }
 
 /// How many, of which there is at least one.

@@ -1,10 +1,10 @@
 //! `baton schedules`.
 
-use super::{ClientArgs, PayloadArgs, count};
+use super::{ClientArgs, PageArgs, PayloadArgs};
 use baton_core::cron::CatchUp;
 use baton_core::name::{ScheduleName, SessionId};
 use baton_core::{ProjectId, TypeName};
-use baton_wire::{DEFAULT_TIME_ZONE, PriorityNumber, limit};
+use baton_wire::{DEFAULT_TIME_ZONE, PriorityNumber};
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Args)]
@@ -121,12 +121,11 @@ pub struct ScheduleListArgs {
     /// Only those of this project
     #[arg(long, value_name = "PROJECT")]
     pub project: Option<ProjectId>,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    /// Only those that make jobs of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<TypeName>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

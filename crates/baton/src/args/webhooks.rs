@@ -1,13 +1,12 @@
 //! `baton webhooks`.
 
-use super::{ClientArgs, count};
+use super::{ClientArgs, PageArgs};
 use crate::moment;
 use crate::webhooks::webhook_id;
 use baton_core::ProjectId;
 use baton_core::id::WebhookId;
 use baton_core::time::Span;
 use baton_core::webhook::Pattern;
-use baton_wire::limit;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -77,18 +76,23 @@ pub struct AddWebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks list
+  baton webhooks list --json | jq -r '.webhooks[] | select(.enabled | not).id'")]
 pub struct WebhookListArgs {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::NAMES_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks show whk_0193a1b2c3d47001800000000000002a
+  baton webhooks test whk_0193a1b2c3d47001800000000000002a
+  baton webhooks disable whk_0193a1b2c3d47001800000000000002a")]
 pub struct WebhookArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
@@ -97,6 +101,10 @@ pub struct WebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks enable whk_0193a1b2c3d47001800000000000002a
+  baton webhooks enable whk_0193a1b2c3d47001800000000000002a --skip-missed")]
 pub struct EnableWebhookArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
@@ -123,15 +131,18 @@ pub struct RotateWebhookArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  baton webhooks deliveries whk_0193a1b2c3d47001800000000000002a
+  baton webhooks deliveries whk_0193a1b2c3d47001800000000000002a --json | jq '.deliveries[].error'")]
 pub struct DeliveriesArgs {
     #[arg(value_name = "WEBHOOK_ID", value_parser = webhook_id)]
     pub id: WebhookId,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = limit::JOBS_DEFAULT, value_parser = count)]
-    pub limit: usize,
-    /// Go on where the list before ended
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
+    /// Only those in these states, such as failed; the words of `baton jobs list`
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub state: Vec<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

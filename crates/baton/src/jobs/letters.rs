@@ -19,7 +19,7 @@ const ERROR_CHARS: usize = 80;
 pub async fn run(args: LettersArgs) -> Result<(), Fault> {
     let project = args.project.map(|project| ("projectId", project.to_string()));
     let query = project.into_iter().chain(args.kind.map(|kind| ("type", kind.to_string()))).collect();
-    let ask = Ask { path: "/api/v1/dead-letters", query, limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: "/api/v1/dead-letters", query, page: &args.page };
     let list: JobList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
@@ -29,7 +29,7 @@ pub async fn run(args: LettersArgs) -> Result<(), Fault> {
     } else {
         print::table(&["JOB", "PROJECT", "TYPE", "ATTEMPTS", "ENDED", "ERROR"], list.jobs.iter().map(row))?;
     }
-    print::more("older ones", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }
 
 fn row(job: &Job) -> Row {

@@ -17,9 +17,10 @@ pub async fn get(args: GetArgs) -> Result<(), Fault> {
 }
 
 pub async fn run(args: ListArgs) -> Result<(), Fault> {
-    let query = args.state.into_iter().map(|state| ("state", state)).collect();
+    let states = args.state.into_iter().map(|state| ("state", state));
+    let query = states.chain(args.kind.map(|kind| ("type", kind.to_string()))).collect();
     let path = jobs_path(&args.project);
-    let ask = Ask { path: &path, query, limit: args.limit, cursor: args.cursor };
+    let ask = Ask { path: &path, query, page: &args.page };
     let list: JobList = pages::read(&Client::new(&args.client)?, ask).await?;
     if args.client.json {
         return print::json(&list);
@@ -30,5 +31,5 @@ pub async fn run(args: ListArgs) -> Result<(), Fault> {
         let header = ["JOB", "TYPE", "STATE", "PRIORITY", "ATTEMPTS", "CREATED", "ENDED"];
         print::table(&header, list.jobs.iter().map(row))?;
     }
-    print::more("older ones", list.next_cursor.as_deref())
+    print::more(&args.page, list.next_cursor.as_deref())
 }

@@ -160,6 +160,10 @@ impl Server {
         self.seen.iter().any(|line| line.contains(part))
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

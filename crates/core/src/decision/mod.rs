@@ -12,6 +12,7 @@ pub mod breach;
 pub mod question;
 pub mod resolve;
 
+use crate::access::Grant;
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::Reads;
@@ -19,7 +20,7 @@ use crate::doc::{self, Doc};
 use crate::event::{Event, Head};
 use crate::id::{DecisionId, DocId, JobId};
 use crate::job::Job;
-use crate::name::{ProjectId, Responsibility};
+use crate::name::{ProjectId, Responsibility, TypeName};
 use crate::time::Micros;
 use crate::timer;
 use crate::world::View;
@@ -92,6 +93,9 @@ pub struct Turn {
 pub struct Case {
     pub subject: Subject,
     pub project: ProjectId,
+    /// The type of the job that waits.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub of_type: Option<TypeName>,
     /// What sort of decision it is, such as `job.confirmation`.
     pub kind: String,
     pub prompt: String,
@@ -133,6 +137,7 @@ impl Case {
         Self {
             subject: Subject::Job(job.id),
             project: job.project.clone(),
+            of_type: Some(job.kind.name.clone()),
             kind: JOB_CONFIRMATION.to_owned(),
             prompt: question.prompt,
             responsibility: question.responsibility,
@@ -144,6 +149,14 @@ impl Case {
             overdue: false,
             closed: None,
             history: Vec::new(),
+        }
+    }
+
+    /// Whether it is there at all for whoever may do this.
+    pub fn reached_by(&self, grant: &Grant) -> bool {
+        match &self.of_type {
+            Some(kind) => grant.reaches(&self.project, kind),
+            None => grant.reaches_project(&self.project),
         }
     }
 
@@ -199,6 +212,7 @@ impl Case {
             "project": self.project,
             "responsibility": self.responsibility,
             "subject": self.subject,
+            "type": self.of_type,
         });
         if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
             told.extend(more);

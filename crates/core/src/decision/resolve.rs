@@ -62,7 +62,7 @@ impl Resolve {
             return Err(ResolveError::NotFound(self.id));
         };
         // What a key does not reach is not there for it.
-        if !self.grant.reaches_project(&case.project) {
+        if !case.reached_by(&self.grant) {
             return Err(ResolveError::NotFound(self.id));
         }
         if !self.grant.may_answer_for(case.responsibility.as_ref()) {

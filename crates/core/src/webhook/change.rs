@@ -26,12 +26,13 @@ pub struct Spec {
 
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Begins at this place in the history. Whoever asks draws the id: what is decided here may be
-    /// decided twice.
+    /// Begins at this place in the history, if there is room for it. Whoever asks draws the id: what
+    /// is decided here may be decided twice.
     Create {
         spec: Spec,
         place: String,
         signer: String,
+        room: bool,
     },
     Update(Spec),
     /// Another secret; also with the old one for `grace` more.
@@ -68,6 +69,8 @@ pub enum WebhookError {
     NotFound(WebhookId),
     #[error("there is a webhook {0} already")]
     Exists(WebhookId),
+    #[error("an org can have {} webhooks that are told things; disable or delete one first", limits::WEBHOOKS)]
+    TooMany,
     #[error("{0}")]
     Invalid(String),
 }
@@ -77,6 +80,7 @@ impl Refusal for WebhookError {
         match self {
             Self::NotFound(_) => "webhook_not_found",
             Self::Exists(_) => "webhook_exists",
+            Self::TooMany => "too_many_webhooks",
             Self::Invalid(_) => "invalid_webhook",
         }
     }
@@ -123,9 +127,12 @@ impl Spec {
 impl Change {
     fn decided(&self, doc: Option<&Doc>, now: Micros) -> Result<(Kept, Changes), WebhookError> {
         let head = doc.map_or(Head::NONE, |doc| doc.head);
-        if let Act::Create { spec, place, signer } = &self.act {
+        if let Act::Create { spec, place, signer, room } = &self.act {
             if doc.is_some() {
                 return Err(WebhookError::Exists(self.id));
+            }
+            if !room {
+                return Err(WebhookError::TooMany);
             }
             spec.check()?;
             return Ok(self.kept(spec.made(place, signer, now), head, "webhook.created"));
@@ -211,7 +218,7 @@ pub(super) mod tests {
     }
 
     pub fn create() -> Change {
-        change(Act::Create { spec: spec(), place: "c0".to_owned(), signer: "s".to_owned() })
+        change(Act::Create { spec: spec(), place: "c0".to_owned(), signer: "s".to_owned(), room: true })
     }
 
     #[test]
@@ -258,8 +265,10 @@ pub(super) mod tests {
             Spec { url: format!("https://example.com/{}", "x".repeat(limits::URL_BYTES)), ..spec() },
             Spec { filter: Filter { projects: Some(Default::default()), types: None }, ..spec() },
         ] {
-            let made = change(Act::Create { spec: bad, place: "c0".to_owned(), signer: "s".to_owned() });
+            let made = change(Act::Create { spec: bad, place: "c0".to_owned(), signer: "s".to_owned(), room: true });
             assert_eq!(top.refuse(&made).code(), "invalid_webhook");
         }
+        let full = Act::Create { spec: spec(), place: "c0".to_owned(), signer: "s".to_owned(), room: false };
+        assert_eq!(top.refuse(&change(full)).code(), "too_many_webhooks");
     }
 }

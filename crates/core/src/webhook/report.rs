@@ -27,6 +27,8 @@ pub enum How {
 pub struct Report {
     pub org: OrgId,
     pub id: WebhookId,
+    /// Where it was sent: what came from there says nothing about another address.
+    pub url: String,
     pub how: How,
 }
 
@@ -44,7 +46,7 @@ impl Command for Report {
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<(), Never> {
         let found = view.doc(&Webhook::at(self.id)).and_then(|doc| Some((doc.head, Webhook::of(doc)?)));
-        let Some((head, known)) = found.filter(|(_, known)| known.is_live()) else {
+        let Some((head, known)) = found.filter(|(_, known)| known.is_live() && known.url == self.url) else {
             return Decision::Done((), Changes::none());
         };
         let off = |why| Some(Disabled { at: cx.now, why });
@@ -77,7 +79,7 @@ mod tests {
     use crate::webhook::change::tests::{ID, change, create};
 
     fn report(how: How) -> Report {
-        Report { org: OrgId::default(), id: ID, how }
+        Report { org: OrgId::default(), id: ID, url: crate::webhook::change::tests::spec().url, how }
     }
 
     fn disabled(top: &mut BenchTop) -> Option<Why> {
@@ -91,6 +93,14 @@ mod tests {
         top.done(&report(How::Gone));
         assert_eq!(disabled(&mut top), Some(Why::Gone));
         assert!(top.told("webhook.disabled"));
+    }
+
+    #[test]
+    fn what_came_from_another_address_does_not_count() {
+        let mut top = BenchTop::new();
+        top.done(&create());
+        top.done(&Report { url: "https://example.com/before".to_owned(), ..report(How::Gone) });
+        assert_eq!(disabled(&mut top), None);
     }
 
     #[test]

@@ -24,6 +24,7 @@ impl World {
             && !self.onces.values().any(|e| e.touched)
             && !self.lanes.values().any(|e| e.touched)
             && !self.messages.values().any(|e| e.touched)
+            && !self.docs.values().any(|e| e.touched)
             && self.sinks.is_empty()
     }
 

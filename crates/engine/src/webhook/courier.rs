@@ -12,7 +12,7 @@ use baton_core::webhook::dispatch::Dispatch;
 use baton_core::webhook::{Letter, Webhook};
 use baton_store::{CommitError, Cursor, StoreError};
 use baton_wire::Event;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 impl Courier {
     /// One look for everybody; whether there may be more at once.
     async fn round(&mut self, shared: &Shared) -> Result<bool, StoreError> {
-        let (mut after, mut more, mut seen) = (None, false, Vec::new());
+        let (mut after, mut more, mut seen) = (None, false, BTreeSet::new());
         loop {
             let page = shared.store.webhooks(after, PAGE).await?;
             after = page.last().map(|(_, key, _)| key.key.clone());
@@ -73,8 +73,12 @@ impl Courier {
                     tracing::error!(webhook = key.key, "a webhook cannot be read; it is told nothing");
                     continue;
                 };
-                seen.push(id);
-                more |= self.tell(shared, org, id, &webhook).await?;
+                seen.insert(id);
+                // What is wrong with one must not keep the others from being told.
+                match self.tell(shared, org, id, &webhook).await {
+                    Ok(on) => more |= on,
+                    Err(e) => shared.trouble(&e),
+                }
             }
             if page.len() < PAGE {
                 break;

@@ -80,6 +80,7 @@ impl Deliver {
             return Err(Failure::new("webhook_disabled", "the webhook was disabled; enable it and requeue this"));
         }
         let parcel = self.parcel(cx, &order, &webhook)?;
+        let url = webhook.url;
         let carried = self.carrier.carry(parcel).await;
         let how = match &carried {
             Ok(200..=299) => How::Delivered,
@@ -87,7 +88,7 @@ impl Deliver {
             Ok(_) | Err(_) => How::Failed,
         };
         if !test {
-            self.report(cx, order.webhook, how).await;
+            self.report(cx, Report { org: cx.job.org.clone(), id: order.webhook, url, how }).await;
         }
         match carried {
             Ok(status @ 200..=299) => Ok(status),
@@ -131,8 +132,8 @@ impl Deliver {
 
     /// What the endpoint is like matters less than what becomes of the letter: it is not sent again
     /// because this could not be said.
-    async fn report(&self, cx: &JobCx, id: WebhookId, how: How) {
-        let report = Report { org: cx.job.org.clone(), id, how };
+    async fn report(&self, cx: &JobCx, report: Report) {
+        let id = report.id;
         if let Err(CommitError::Store(e)) = cx.store().commit(report, Actor::Engine).await {
             tracing::warn!(webhook = %id, %e, "how a delivery went could not be noted");
         }

@@ -14,7 +14,7 @@ use baton_core::limits::MESSAGE_KEPT;
 use baton_core::rules::Rules;
 use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
-use baton_store::{CommitError, DeadLetters, Leased};
+use baton_store::{CommitError, DeadLetters, Leased, Order};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -297,7 +297,8 @@ pub async fn dead_letters_are_listed_by_project_and_type_until_they_are_made_ane
         org: OrgId::default(),
         project: project.map(name),
         kind: kind.map(name),
-        before: None,
+        order: Order::Falling,
+        after: None,
         limit,
         bytes: usize::MAX,
     };
@@ -312,12 +313,12 @@ pub async fn dead_letters_are_listed_by_project_and_type_until_they_are_made_ane
         ensure!(found.len() == expected, "{project:?} {kind:?}: {}", found.len());
         ensure!(found.is_sorted_by(|a, b| a.job.id > b.job.id), "newest first");
     }
-    let (mut all, mut before) = (Vec::new(), None);
+    let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = node.store.dead_letters(DeadLetters { before, ..list(None, None, 2) }).await?;
+        let page = node.store.dead_letters(DeadLetters { after, ..list(None, None, 2) }).await?;
         all.extend(page.items.into_iter().map(|r| r.job.id));
-        before = page.next;
-        if before.is_none() {
+        after = page.next;
+        if after.is_none() {
             break;
         }
     }

@@ -13,7 +13,7 @@ use baton_core::rules::Rules;
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
 use baton_core::{JobId, Json, OrgId};
-use baton_store::{Ask, LaneRecord, Leased, Turn};
+use baton_store::{Ask, LaneRecord, Leased, ListLanes, Order, Turn};
 use futures_util::future::try_join_all;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -344,6 +344,10 @@ pub async fn many_lanes_that_are_full_do_not_hide_one_that_is_not(lab: Lab) -> R
     Ok(())
 }
 
+fn lanes_of(org: OrgId, after: Option<LaneKey>) -> ListLanes {
+    ListLanes { org, order: Order::Rising, after, limit: 10 }
+}
+
 pub async fn lanes_that_count_nothing_are_forgotten(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let node = lab.node().await?;
@@ -354,7 +358,7 @@ pub async fn lanes_that_count_nothing_are_forgotten(lab: Lab) -> Result<()> {
     let ended = leased.first().context("one")?;
     node.store.commit(done(ended)?, Actor::Engine).await?;
     ensure!(node.store.purge_lanes(10).await? == 1);
-    let left = node.store.lanes(&OrgId::default(), None, 10).await?.items;
+    let left = node.store.lanes(lanes_of(OrgId::default(), None)).await?.items;
     ensure!(left.len() == 1 && left.iter().all(|lane| lane.key != ended.job.lane.key));
     enqueue(&node, "one", ended.job.project.as_str(), BACKGROUND).await?;
     ensure!(claim(&lab, &node, 9).await?.len() == 2, "it comes back when it is needed");
@@ -371,7 +375,7 @@ pub async fn lanes_are_listed_page_by_page(lab: Lab) -> Result<()> {
     node.store.commit(pause, Actor::Api).await?;
     let (mut seen, mut after): (BTreeSet<LaneKey>, Option<LaneKey>) = (BTreeSet::new(), None);
     loop {
-        let page = node.store.lanes(&OrgId::default(), after, 10).await?;
+        let page = node.store.lanes(lanes_of(OrgId::default(), after)).await?;
         for lane in page.items {
             ensure!(lane.paused == (lane.key.as_str() == "wide:quiet"));
             ensure!(seen.insert(lane.key));
@@ -382,7 +386,7 @@ pub async fn lanes_are_listed_page_by_page(lab: Lab) -> Result<()> {
         }
     }
     ensure!(seen.len() == 26, "{}", seen.len());
-    ensure!(node.store.lanes(&name("acme"), None, 10).await?.items.is_empty(), "nobody else's");
+    ensure!(node.store.lanes(lanes_of(name("acme"), None)).await?.items.is_empty(), "nobody else's");
     Ok(())
 }
 

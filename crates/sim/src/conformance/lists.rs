@@ -1,4 +1,5 @@
-//! Lists of jobs: newest first, page by page, filtered by the face that users know.
+//! Lists of jobs: newest first, page by page, filtered by the face that users know. Both orders of
+//! every list are in `orders`.
 
 use super::steps::{census, claim, clean, done, echo_in, enqueue, settle};
 use crate::lab::{Lab, Node, echo, name};
@@ -9,12 +10,13 @@ use baton_core::job::settle::Outcome;
 use baton_core::job::state::Face;
 use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
-use baton_store::{Filter, ListJobs};
+use baton_store::{Filter, ListJobs, Order};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn page_of(states: &[Face], before: Option<JobId>, limit: usize) -> ListJobs {
-    let filter = Filter { states: states.to_vec() };
-    ListJobs { org: OrgId::default(), project: name("p1"), filter, before, limit, bytes: usize::MAX }
+fn page_of(states: &[Face], after: Option<JobId>, limit: usize) -> ListJobs {
+    let filter = Filter { states: states.to_vec(), kind: None };
+    let order = Order::Falling;
+    ListJobs { org: OrgId::default(), project: name("p1"), filter, order, after, limit, bytes: usize::MAX }
 }
 
 async fn listed(node: &Node, states: &[Face]) -> Result<Vec<JobId>> {
@@ -49,15 +51,15 @@ pub async fn pages_have_no_gap_and_no_repetition_while_jobs_are_added(lab: Lab) 
     }
     for limit in [1, 3, 4, 5, 1_000] {
         let there = listed(&node, &[]).await?;
-        let (mut seen, mut before) = (Vec::new(), None);
+        let (mut seen, mut after) = (Vec::new(), None);
         loop {
-            let page = node.store.jobs(page_of(&[], before, limit)).await?;
+            let page = node.store.jobs(page_of(&[], after, limit)).await?;
             ensure!(page.items.len() <= limit);
             seen.extend(page.items.into_iter().map(|r| r.job.id));
             // Somebody adds while this reader turns the page: that one belongs before the first.
             enqueue_apart(&lab, &node).await?;
             match page.next {
-                Some(next) => before = Some(next),
+                Some(next) => after = Some(next),
                 None => break,
             }
         }
@@ -111,12 +113,12 @@ pub async fn a_filter_finds_what_stands_far_behind(lab: Lab) -> Result<()> {
     futures_util::future::try_join_all(many).await?;
     // Ids of one millisecond are not in order of arrival, but all of these are younger.
     let mut seen = Vec::new();
-    let mut before = None;
+    let mut after = None;
     for _ in 0..9 {
-        let page = node.store.jobs(page_of(&[Face::Completed], before, 2)).await?;
+        let page = node.store.jobs(page_of(&[Face::Completed], after, 2)).await?;
         seen.extend(page.items.into_iter().map(|r| r.job.id));
         match page.next {
-            Some(next) => before = Some(next),
+            Some(next) => after = Some(next),
             None => break,
         }
     }
@@ -133,13 +135,13 @@ pub async fn a_page_ends_when_it_is_large_enough(lab: Lab) -> Result<()> {
     }
     // One at least, however little is wanted.
     for (bytes, most) in [(1, 1), (each, 1), (2 * each, 2), (3 * each + 1, 3), (7 * each, 7)] {
-        let (mut seen, mut before) = (Vec::new(), None);
+        let (mut seen, mut after) = (Vec::new(), None);
         loop {
-            let page = node.store.jobs(ListJobs { bytes, ..page_of(&[], before, 100) }).await?;
+            let page = node.store.jobs(ListJobs { bytes, ..page_of(&[], after, 100) }).await?;
             ensure!((1..=most).contains(&page.items.len()), "{} jobs for {bytes} bytes", page.items.len());
             seen.extend(page.items.into_iter().map(|r| r.job.id));
             match page.next {
-                Some(next) => before = Some(next),
+                Some(next) => after = Some(next),
                 None => break,
             }
         }

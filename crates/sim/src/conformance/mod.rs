@@ -21,6 +21,7 @@ mod need;
 mod odd_commands;
 mod once;
 mod opening;
+mod orders;
 mod parking;
 mod plans;
 mod races;
@@ -181,6 +182,10 @@ cases! {
     lists::a_filter_finds_what_stands_far_behind: OneNode,
     lists::a_page_ends_when_it_is_large_enough: OneNode,
     lists::depths_count_what_has_not_ended_by_project_and_state: OneNode,
+    orders::jobs_are_listed_both_ways: OneNode,
+    orders::dead_letters_are_listed_both_ways: OneNode,
+    orders::lanes_and_documents_are_listed_both_ways: OneNode,
+    orders::orgs_are_listed_both_ways: OneNode,
     definitions::registering_again_changes_nothing: OneNode,
     definitions::a_version_means_one_thing_for_ever: OneNode,
     definitions::definitions_survive_a_restart: OneNode,

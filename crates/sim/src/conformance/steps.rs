@@ -9,7 +9,7 @@ use baton_core::job::{Fence, Job};
 use baton_core::rng::Rng;
 use baton_core::schedule::Turns;
 use baton_core::{JobId, Json, OrgId};
-use baton_store::{Ask, Cursor, Entropy, EventRow, Filter, JobRecord, Leased, ListJobs, Store};
+use baton_store::{Ask, Cursor, Entropy, EventRow, Filter, JobRecord, Leased, ListJobs, Order, Store};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -125,20 +125,21 @@ pub(super) async fn exactly(store: &Store, project: &str, expected: impl IntoIte
 /// All jobs of a project, newest first.
 pub(super) async fn census(store: &Store, org: &OrgId, project: &str) -> Result<Vec<JobRecord>> {
     let mut all = Vec::new();
-    let mut before = None;
+    let mut after = None;
     for _ in 0..PAGES_MAX {
         let ask = ListJobs {
             org: org.clone(),
             project: name(project),
             filter: Filter::default(),
-            before,
+            order: Order::Falling,
+            after,
             limit: 1_000,
             bytes: usize::MAX,
         };
         let page = store.jobs(ask).await?;
         all.extend(page.items);
         match page.next {
-            Some(next) => before = Some(next),
+            Some(next) => after = Some(next),
             None => return Ok(all),
         }
     }

@@ -15,7 +15,7 @@ use baton_core::job::wake::{Wake, WakeError};
 use baton_core::once::Key;
 use baton_core::time::Span;
 use baton_core::{Json, OrgId};
-use baton_store::{CommitError, Cursor, Filter, ListJobs};
+use baton_store::{CommitError, Cursor, Filter, ListJobs, Order};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -52,12 +52,13 @@ pub async fn reading_shows_only_what_is_ones_own(lab: Lab) -> Result<()> {
         let listed = census(&node.store, &org, "p1").await?;
         ensure!(listed.iter().map(|r| r.job.id).collect::<BTreeSet<_>>() == own && listed.len() == 2);
         // A place in another's list is no way in.
-        for before in foreign.iter().map(|job| Some(job.id)) {
+        for after in foreign.iter().map(|job| Some(job.id)) {
             let ask = ListJobs {
                 org: org.clone(),
                 project: name("p1"),
                 filter: Filter::default(),
-                before,
+                order: Order::Falling,
+                after,
                 limit: 9,
                 bytes: usize::MAX,
             };

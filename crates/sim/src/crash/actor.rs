@@ -21,7 +21,10 @@ pub(super) async fn act(cx: JobCx, payload: Json) -> Outcome {
     let order = payload.value();
     match order["do"].as_str().unwrap_or_default() {
         "wait" if cx.job.wakes == 0 => return Outcome::Park { until: None, seen: 0 },
-        "ask" if cx.answer().is_none() => return Outcome::Ask(Json::of(&json!({ "prompt": "sure?" }))),
+        "ask" if cx.answer().is_none() => {
+            let question = order.get("question").cloned().unwrap_or_else(|| json!({ "prompt": "sure?" }));
+            return Outcome::Ask(Json::of(&question));
+        }
         "stumble" if cx.job.failures < FAILS => return Outcome::Failed(Failure::transient("stumbled", "not yet")),
         "fail" => return Outcome::Failed(Failure::transient("fails", "never")),
         "wrong" => return Outcome::Failed(Failure::new("wrong", "it is wrong")),
@@ -56,6 +59,7 @@ pub(super) fn limits(lane: &str) -> Option<u32> {
     match lane.split(':').next() {
         Some("project" | "one") => Some(1),
         Some("two") => Some(2),
+        Some("webhook") => Some(4),
         _ => None,
     }
 }

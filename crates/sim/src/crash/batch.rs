@@ -12,7 +12,7 @@ use baton_core::job::state::Face;
 use baton_core::once::Rendered;
 use baton_core::{JobId, OrgId};
 use baton_engine::Registry;
-use baton_store::{Answer, CommitError, DeadLetters};
+use baton_store::{Answer, CommitError, DeadLetters, Order};
 use serde_json::json;
 
 pub struct Batches;
@@ -88,7 +88,8 @@ impl Story for Batches {
             org: OrgId::default(),
             project: Some(crate::lab::name(PROJECT)),
             kind: None,
-            before: None,
+            order: Order::Falling,
+            after: None,
             limit: 10,
             bytes: usize::MAX,
         };

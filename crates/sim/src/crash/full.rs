@@ -14,7 +14,7 @@ use baton_core::job::state::Face;
 use baton_core::once::Rendered;
 use baton_core::rules::Rules;
 use baton_engine::Registry;
-use baton_store::{CommitError, LaneRecord};
+use baton_store::{CommitError, LaneRecord, ListLanes, Order};
 use serde_json::json;
 
 pub struct Full;
@@ -41,7 +41,8 @@ async fn refused(client: &Client<'_>, key: &str, project: &str, what: &str) -> R
 }
 
 async fn waiting(client: &Client<'_>, project: &str) -> Result<u32> {
-    let lanes = client.store.lanes(&OrgId::default(), None, 10).await?.items;
+    let ask = ListLanes { org: OrgId::default(), order: Order::Rising, after: None, limit: 10 };
+    let lanes = client.store.lanes(ask).await?.items;
     let own = baton_core::lane::LaneKey::of_project(&name(project));
     Ok(lanes.iter().find(|lane: &&LaneRecord| lane.key == own).map_or(0, |lane| lane.waiting))
 }

@@ -10,6 +10,7 @@ use baton_core::job::INTERACTIVE;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::state::Face;
 use baton_engine::Registry;
+use baton_store::{LaneRecord, ListLanes, Order};
 use serde_json::json;
 
 pub struct Lanes;
@@ -50,8 +51,9 @@ impl Story for Lanes {
             client.ended(&["beside", "wrong", "pair 1"]).await?;
             let behind = client.record("behind").await?.job;
             ensure!(behind.status.waits() || behind.is_ended(), "{behind:?} runs beside one that holds the slot");
-            let lanes = client.store.lanes(&OrgId::default(), None, 10).await?.items;
-            let full = |lane: &baton_store::LaneRecord| lane.max.is_none_or(|max| lane.running <= max);
+            let ask = ListLanes { org: OrgId::default(), order: Order::Rising, after: None, limit: 10 };
+            let lanes = client.store.lanes(ask).await?.items;
+            let full = |lane: &LaneRecord| lane.max.is_none_or(|max| lane.running <= max);
             ensure!(lanes.iter().all(full), "{lanes:?}");
         }
         client.wake("pair 2").await?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
 use baton_core::rules::Rules;
 use baton_engine::{Options, Registry};
-use baton_store::{Cursor, Filter, ListJobs};
+use baton_store::{Cursor, Filter, ListJobs, Order};
 use serde_json::json;
 use std::time::Duration;
 
@@ -44,7 +44,15 @@ impl Story for Retention {
         }
         loop {
             let (org, project) = (OrgId::default(), name(PROJECT));
-            let ask = ListJobs { org, project, filter: Filter::default(), before: None, limit: 100, bytes: usize::MAX };
+            let ask = ListJobs {
+                org,
+                project,
+                filter: Filter::default(),
+                order: Order::Falling,
+                after: None,
+                limit: 100,
+                bytes: usize::MAX,
+            };
             let left = client.store.jobs(ask).await?.items;
             if left.len() == KEPT as usize && left.iter().all(|record| record.job.is_ended()) {
                 break;

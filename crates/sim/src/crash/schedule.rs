@@ -10,7 +10,7 @@ use baton_core::cron::{CatchUp, Schedule, Spec, When};
 use baton_core::job::state::Face;
 use baton_core::time::{Micros, Span};
 use baton_engine::Registry;
-use baton_store::{Filter, ListJobs, Store};
+use baton_store::{Filter, ListJobs, Order, Store};
 use serde_json::json;
 use std::time::Duration;
 
@@ -35,9 +35,10 @@ async fn schedule(store: &Store) -> Result<Schedule> {
 async fn caught_up(client: &Client<'_>) -> Result<()> {
     loop {
         let now = client.store.now().await?;
-        let filter = Filter { states: vec![Face::Queued, Face::Running] };
+        let filter = Filter { states: vec![Face::Queued, Face::Running], kind: None };
         let (org, project) = (OrgId::default(), name(PROJECT));
-        let ask = ListJobs { org, project, filter, before: None, limit: 100, bytes: usize::MAX };
+        let order = Order::Falling;
+        let ask = ListJobs { org, project, filter, order, after: None, limit: 100, bytes: usize::MAX };
         let due = schedule(&client.store).await?.next_at.is_some_and(|at| at <= now);
         if !due && client.store.jobs(ask).await?.items.is_empty() {
             return Ok(());

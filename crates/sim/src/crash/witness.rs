@@ -7,7 +7,7 @@ use crate::replay::Replay;
 use anyhow::{Context, Result, ensure};
 use baton_core::job::state::Face;
 use baton_core::{JobId, OrgId};
-use baton_store::{Cursor, Filter, JobRecord, ListJobs, Store};
+use baton_store::{Cursor, Filter, JobRecord, ListJobs, ListLanes, Order, Store};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ pub(super) async fn look<S: Story>(lab: &Lab, memory: &Memory) -> Result<()> {
         ensure!(job.is_ended(), "{} is still {:?}", job.id, job.status);
         ensure!(job.attempts <= job.max_attempts && job.failures <= job.max_failures, "{job:?} is over its budget");
     }
-    for lane in store.lanes(&OrgId::default(), None, 1_000).await?.items {
+    let ask = ListLanes { org: OrgId::default(), order: Order::Rising, after: None, limit: 1_000 };
+    for lane in store.lanes(ask).await?.items {
         ensure!(lane.running == 0 && lane.waiting == 0 && !lane.paused, "{lane:?}");
     }
     if !S::SCHEDULES {
@@ -56,7 +57,8 @@ async fn census(store: &Store, project: &str) -> Result<Vec<JobRecord>> {
         org: OrgId::default(),
         project: name(project),
         filter: Filter::default(),
-        before: None,
+        order: Order::Falling,
+        after: None,
         limit: 1_000,
         bytes: usize::MAX,
     };

@@ -6,7 +6,9 @@ use super::room::Room;
 use super::rows;
 use crate::replay::Replay;
 use anyhow::{Result, ensure};
+use baton_core::doc;
 use baton_core::rules::Rules;
+use baton_core::webhook::DELIVER;
 use baton_core::{Digest, JobId};
 use baton_store::{Disk, JobRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,13 @@ pub(super) struct Checker {
     disk: Disk,
     seen: Mutex<Seen>,
     violation: watch::Sender<Option<String>>,
+}
+
+/// Counted from the history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Letters {
+    pub wanted: u64,
+    pub sent: u64,
 }
 
 /// What was there when the disk was last looked at.
@@ -33,6 +42,10 @@ struct Seen {
     aging: Aging,
     /// Jobs that a client was told exist.
     promised: BTreeSet<JobId>,
+    /// What an endpoint was to be told, and what was sent to it.
+    letters: Letters,
+    /// Keys that open nothing any more.
+    revoked: BTreeSet<String>,
     jobs: BTreeSet<JobId>,
     /// As they were when they were first seen to have ended.
     ended: BTreeMap<JobId, JobRecord>,
@@ -49,6 +62,8 @@ impl Checker {
             room: Room::new(rules),
             aging: Aging::new(rules),
             promised: BTreeSet::new(),
+            letters: Letters::default(),
+            revoked: BTreeSet::new(),
             jobs: BTreeSet::new(),
             ended: BTreeMap::new(),
         };
@@ -66,6 +81,10 @@ impl Checker {
     /// Something worth counting that is no event.
     pub fn happened(&self, what: &str, times: u64) {
         self.seen().happened(what, times);
+    }
+
+    pub fn letters(&self) -> Letters {
+        self.seen().letters
     }
 
     /// Every job that has ended, as it ended.
@@ -141,6 +160,9 @@ impl Seen {
                 self.room.step(event, after)?;
                 self.aging.step(event, before.as_ref(), after);
             }
+            let delivery = event.data.value()["type"] == DELIVER;
+            self.letters.wanted += u64::from(event.kind == "job.completed" && !delivery);
+            self.letters.sent += u64::from(event.kind == "job.queued" && delivery);
             self.hashes.push(event.hash);
             let reason = event.data.value()["reason"].as_str().map(|reason| format!("{}: {reason}", event.kind));
             self.happened(reason.as_ref().unwrap_or(&event.kind), 1);
@@ -151,6 +173,12 @@ impl Seen {
 
     fn rows(&mut self, disk: &Disk) -> Result<()> {
         let jobs = disk.jobs()?;
+        for (key, doc) in disk.docs(doc::Class::Key)? {
+            ensure!(doc.flag || !self.revoked.contains(&key), "{key} was revoked and opens something again");
+            if doc.flag {
+                self.revoked.insert(key);
+            }
+        }
         rows::check(&jobs, &rows::cases(disk)?, &disk.timers()?)?;
         let went_first = self.aging.check(&jobs)?;
         self.happened("an aged job went first", went_first);

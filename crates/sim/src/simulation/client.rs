@@ -36,6 +36,8 @@ pub(super) struct Book {
     pub jobs: Vec<JobId>,
     /// Jobs that it wanted to end.
     pub cancelled: BTreeSet<JobId>,
+    /// An endpoint is told whatever completes.
+    pub hooked: bool,
 }
 
 impl Client<'_> {

@@ -1,6 +1,7 @@
 //! The job types of a simulation: every kind of lane, of duplicate and of ending from outside. What
 //! a job does is in its payload.
 
+use crate::endpoints;
 use crate::lab::name;
 use baton_core::Json;
 use baton_core::dedupe::{self, Mode};
@@ -46,6 +47,7 @@ pub(super) fn limits(lane: &str) -> Option<u32> {
     match lane.split(':').next() {
         Some("project" | "one") => Some(1),
         Some("two") => Some(2),
+        Some("webhook") => Some(4),
         _ => None,
     }
 }
@@ -112,6 +114,7 @@ pub(super) fn registry() -> Registry {
     for kind in NAMES {
         registry.add(job_type(kind), work);
     }
+    registry.deliver(endpoints::deliver());
     registry
 }
 

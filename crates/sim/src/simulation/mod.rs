@@ -11,6 +11,7 @@ mod aging;
 mod checker;
 mod client;
 mod clock;
+mod door;
 mod kinds;
 mod life;
 mod luck;

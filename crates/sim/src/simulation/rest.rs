@@ -1,6 +1,6 @@
 //! Coming to rest: everything promised ends, as it should, and nothing else is there.
 
-use super::checker::Checker;
+use super::checker::{Checker, Letters};
 use super::client::{Book, Client};
 use super::kinds;
 use super::order::PROJECTS;
@@ -16,7 +16,9 @@ use baton_core::job::wake::Wake;
 use baton_core::job::{Job, Status};
 use baton_core::lane::{LaneKey, Pause};
 use baton_core::seal;
+use baton_core::webhook::DELIVER;
 use baton_store::{CommitError, Disk, JobRecord, Store};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Between two looks whether somebody needs help.
@@ -27,7 +29,9 @@ pub(super) async fn rest(client: &Client<'_>, disk: &Disk, checker: &Checker) ->
     loop {
         let open = disk.jobs()?.into_iter().map(|record| record.job).filter(|job| !job.is_ended());
         let open = open.collect::<Vec<_>>();
-        if open.is_empty() {
+        checker.check()?;
+        let letters = checker.letters();
+        if open.is_empty() && (!client.book.hooked || letters.wanted == letters.sent) {
             break;
         }
         if let Some(store) = client.fleet.stores().first() {
@@ -47,9 +51,11 @@ pub(super) async fn rest(client: &Client<'_>, disk: &Disk, checker: &Checker) ->
         ended_well(record, &client.book)?;
     }
     for (id, record) in &ended {
-        let asked_for = client.book.promised.contains_key(id) || record.cold.schedule.is_some();
+        let delivery = record.job.kind.name.as_str() == DELIVER;
+        let asked_for = client.book.promised.contains_key(id) || record.cold.schedule.is_some() || delivery;
         ensure!(asked_for, "nobody asked for {id}");
     }
+    delivered(ended.values(), checker.letters(), client.book.hooked)?;
     if let Some(store) = client.fleet.stores().first() {
         scheduled(store, ended.values()).await?;
     }
@@ -76,6 +82,18 @@ async fn tell<C: baton_core::command::Command>(store: &Store, command: C) -> Res
         Err(CommitError::Store(e)) => bail!("nothing goes wrong any more, and yet: {e}"),
         _ => Ok(()),
     }
+}
+
+/// Each thing was sent once, and arrived.
+fn delivered<'a>(ended: impl Iterator<Item = &'a JobRecord>, letters: Letters, hooked: bool) -> Result<()> {
+    let deliveries = ended.filter(|record| record.job.kind.name.as_str() == DELIVER).collect::<Vec<_>>();
+    let text = |record: &&JobRecord| record.cold.payload.value()["message"].to_string();
+    let messages = deliveries.iter().map(text).collect::<BTreeSet<_>>();
+    ensure!(messages.len() == deliveries.len(), "an event was sent twice");
+    ensure!(!hooked || letters.wanted == deliveries.len() as u64, "{letters:?}, and there are {}", deliveries.len());
+    let lost = deliveries.iter().find(|record| record.result.is_none());
+    ensure!(lost.is_none(), "{lost:?} did not arrive");
+    Ok(())
 }
 
 /// A schedule says that it made what it made.

@@ -1,11 +1,12 @@
 //! What clients do while things go wrong.
 
 use super::client::Client;
+use super::door::{hook, lock};
 use super::order::{Order, PROJECTS, pick};
 use crate::lab::name;
 use anyhow::Result;
 use baton_core::command::Actor;
-use baton_core::cron::put::{Act, Put};
+use baton_core::cron::put::{self, Put};
 use baton_core::cron::{CatchUp, Spec, When};
 use baton_core::job::Fence;
 use baton_core::job::cancel::Cancel;
@@ -24,10 +25,13 @@ pub(super) const SCHEDULE: &str = "often";
 
 /// Asks for so many jobs, and meddles with them.
 pub(super) async fn play(client: &mut Client<'_>, jobs: u64, rng: &mut Rng) -> Result<()> {
+    if rng.chance(1, 4) {
+        hook(client).await?;
+    }
     let scheduled = rng.chance(1, 3);
     if scheduled {
         let spec = spec(rng);
-        schedule(client, Act::Put(Box::new(spec))).await?;
+        schedule(client, put::Act::Put(Box::new(spec))).await?;
     }
     let mut n = 0;
     while n < jobs {
@@ -55,7 +59,7 @@ pub(super) async fn play(client: &mut Client<'_>, jobs: u64, rng: &mut Rng) -> R
         }
     }
     if scheduled {
-        schedule(client, Act::Delete).await?;
+        schedule(client, put::Act::Delete).await?;
     }
     Ok(())
 }
@@ -74,18 +78,19 @@ fn spec(rng: &mut Rng) -> Spec {
 
 /// Again and again until it is answered: making it once more only sets its timer anew, and what is
 /// not there any more was deleted.
-async fn schedule(client: &Client<'_>, act: Act) -> Result<()> {
-    let put = |store: Store| {
+async fn schedule(client: &Client<'_>, act: put::Act) -> Result<()> {
+    let said = |store: Store| {
         let put = Put { org: OrgId::default(), project: name(SCHEDULED), name: name(SCHEDULE), act: act.clone() };
         async move { (!matches!(store.commit(put, Actor::Api).await, Err(CommitError::Store(_)))).then_some(()) }
     };
-    client.until_answered(put).await
+    client.until_answered(said).await
 }
 
 /// Something that may happen to a job at any time.
 async fn bother(client: &mut Client<'_>, job: JobId, rng: &mut Rng) -> Result<()> {
     let org = OrgId::default();
-    match rng.below(7) {
+    match rng.below(8) {
+        7 => lock(client, rng).await,
         0 => client.shout(Wake { org, job }).await,
         1 => {
             // A stranger who claims to be the worker.

@@ -5,7 +5,7 @@ use super::statements::{ENDED, LIVE};
 use super::{Db, link, shift};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
-use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, Page, row_limit};
+use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, ListOrgs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
 use baton_core::seal::{Root, Seal};
@@ -39,13 +39,17 @@ impl Db {
     }
 
     pub(crate) async fn jobs(&self, ask: ListJobs) -> Result<Page<JobRecord, JobId>, StoreError> {
-        let sql = "SELECT j.id, coalesce(l.state, j.state), l.pause FROM job j \
-                   LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
-                   WHERE j.org = $1 AND j.project = $2 AND j.id < $3 ORDER BY j.id DESC LIMIT $4";
-        let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
+        let sql = format!(
+            "SELECT j.id, coalesce(l.state, j.state), l.pause, j.type FROM job j \
+             LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
+             WHERE j.org = $1 AND j.project = $2 AND j.id {} $3 ORDER BY j.id {} LIMIT $4",
+            ask.order.beyond(),
+            ask.order.word()
+        );
+        let mut filling = Filling::new(ask.limit, ask.bytes, ask.after);
         loop {
-            let before = filling.last.map_or(Uuid::max(), |id| id.0);
-            let found = self.ask(sql, &[&ask.org.as_str(), &ask.project.as_str(), &before, &SCAN_STEP]).await?;
+            let after = filling.last.map_or(ask.order.before_ids(), |id| id.0);
+            let found = self.ask(&sql, &[&ask.org.as_str(), &ask.project.as_str(), &after, &SCAN_STEP]).await?;
             for rows in found.chunks(WHOLE_STEP.min(ask.limit.max(1))) {
                 if filling.is_full() {
                     return Ok(filling.cut());
@@ -68,7 +72,7 @@ impl Db {
     async fn whole(&self, ask: &ListJobs, rows: &[Row]) -> Result<BTreeMap<JobId, JobRecord>, StoreError> {
         let mut ids: Vec<Uuid> = Vec::with_capacity(rows.len());
         for row in rows {
-            if ask.filter.matches(rows::face(row, 1)?) {
+            if ask.filter.matches(rows::face(row, 1)?, get(row, 3)?) {
                 ids.push(get(row, 0)?);
             }
         }
@@ -77,7 +81,8 @@ impl Db {
         }
         let found = self.ask(&records_sql("WHERE j.org = $1 AND j.id = ANY($2)"), &[&ask.org.as_str(), &ids]).await?;
         let records = found.iter().map(rows::record).collect::<Result<Vec<_>, _>>()?;
-        let still = records.into_iter().filter(|record| ask.filter.matches(record.job.status.face()));
+        let matches = |r: &JobRecord| ask.filter.matches(r.job.status.face(), r.job.kind.name.as_str());
+        let still = records.into_iter().filter(matches);
         Ok(still.map(|record| (record.job.id, record)).collect())
     }
 
@@ -151,12 +156,16 @@ impl Db {
             .collect()
     }
 
-    pub(crate) async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
+    pub(crate) async fn orgs(&self, ask: ListOrgs) -> Result<Page<OrgId, OrgId>, StoreError> {
+        let (beyond, order) = (ask.order.beyond(), ask.order.word());
         // One index step an org, however long their histories are.
-        let sql = "WITH RECURSIVE o(org) AS ((SELECT org FROM event ORDER BY org LIMIT 1) UNION ALL \
-                   SELECT (SELECT e.org FROM event e WHERE e.org > o.org ORDER BY e.org LIMIT 1) FROM o WHERE o.org IS NOT NULL) \
-                   SELECT org FROM o WHERE org IS NOT NULL";
-        self.ask(sql, &[]).await?.iter().map(|row| parsed(row, 0)).collect()
+        let sql = format!(
+            "WITH RECURSIVE o(org) AS ((SELECT org FROM event WHERE org {beyond} $1 ORDER BY org {order} LIMIT 1) UNION ALL \
+             SELECT (SELECT e.org FROM event e WHERE e.org {beyond} o.org ORDER BY e.org {order} LIMIT 1) FROM o \
+             WHERE o.org IS NOT NULL) SELECT org FROM o WHERE org IS NOT NULL LIMIT $2"
+        );
+        let found = self.ask(&sql, &[&ask.beyond(), &row_limit(ask.limit.saturating_add(1))]).await?;
+        Ok(ask.page(found.iter().map(|row| parsed(row, 0)).collect::<Result<_, _>>()?))
     }
 
     pub(crate) async fn seal(&self, org: &OrgId, n: i64) -> Result<Option<Seal>, StoreError> {

@@ -4,7 +4,9 @@ use super::Db;
 use super::query::records_sql;
 use super::rows::{self, get, parsed};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, Page, Prunable, one_batch, row_limit};
+use crate::records::{
+    DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, ListLanes, Page, Prunable, one_batch, row_limit,
+};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::id::{DocId, KeyId};
@@ -14,6 +16,7 @@ use baton_core::limits::PRUNE_JOBS;
 use baton_core::{JobId, OrgId, ProjectId, sink};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 /// Rows of a list looked at at once.
@@ -21,20 +24,32 @@ const SCAN_STEP: i64 = 500;
 /// Whole records fetched at once: each may hold half a megabyte.
 const WHOLE_STEP: usize = 16;
 
-/// Lanes with a row, and those that are paused.
-const LANES: &str = "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, false) FROM ( \
-    SELECT key FROM lane WHERE org = $1 UNION SELECT key FROM doc WHERE org = $1 AND class = 'lane' AND flag) k \
-    LEFT JOIN lane l ON l.org = $1 AND l.key = k.key LEFT JOIN doc d ON d.org = $1 AND d.class = 'lane' AND d.key = k.key";
+/// Lanes with a row, and those that are paused: `tail` is said of each, so that neither is read
+/// further than needed.
+fn lanes_sql(only: &str, tail: &str) -> String {
+    let last = tail.replace("BY key", "BY k.key");
+    format!(
+        "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, false) FROM ( \
+         (SELECT key FROM lane WHERE org = $1 {only} {tail}) UNION \
+         (SELECT key FROM doc WHERE org = $1 AND class = 'lane' AND flag {only} {tail})) k \
+         LEFT JOIN lane l ON l.org = $1 AND l.key = k.key \
+         LEFT JOIN doc d ON d.org = $1 AND d.class = 'lane' AND d.key = k.key {last}"
+    )
+}
 
 impl Db {
     pub(crate) async fn dead_letters(&self, ask: DeadLetters) -> Result<Page<JobRecord, JobId>, StoreError> {
-        let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
-        let sql = "SELECT id, type FROM dead_letter WHERE org = $1 AND ($2::text IS NULL OR project = $2) \
-                   AND id < $3 ORDER BY id DESC LIMIT $4";
+        let mut filling = Filling::new(ask.limit, ask.bytes, ask.after);
+        let sql = format!(
+            "SELECT id, type FROM dead_letter WHERE org = $1 AND ($2::text IS NULL OR project = $2) \
+             AND id {} $3 ORDER BY id {} LIMIT $4",
+            ask.order.beyond(),
+            ask.order.word()
+        );
         loop {
-            let before = filling.last.map_or(Uuid::max(), |id| id.0);
+            let after = filling.last.map_or(ask.order.before_ids(), |id| id.0);
             let project = ask.project.as_ref().map(ProjectId::as_str);
-            let found = self.ask(sql, &[&ask.org.as_str(), &project, &before, &SCAN_STEP]).await?;
+            let found = self.ask(&sql, &[&ask.org.as_str(), &project, &after, &SCAN_STEP]).await?;
             for chunk in found.chunks(WHOLE_STEP) {
                 let mut records = self.failed(&ask, chunk).await?;
                 for row in chunk {
@@ -66,24 +81,22 @@ impl Db {
         Ok(records.into_iter().map(|record| (record.job.id, record)).collect())
     }
 
-    pub(crate) async fn lanes(
-        &self,
-        org: &OrgId,
-        after: Option<LaneKey>,
-        limit: usize,
-    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
-        let after = after.as_ref().map_or("", LaneKey::as_str);
-        let sql = format!("{LANES} WHERE k.key > $2 ORDER BY k.key LIMIT $3");
-        let found = self.ask(&sql, &[&org.as_str(), &after, &row_limit(limit + 1)]).await?;
-        let mut items = found.iter().map(lane).collect::<Result<Vec<_>, _>>()?;
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next = if more { items.last().map(|lane| lane.key.clone()) } else { None };
-        Ok(Page { items, next })
+    pub(crate) async fn lanes(&self, ask: ListLanes) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        let (org, limit, after) = (ask.org.as_str(), row_limit(ask.limit + 1), ask.after.as_ref().map(LaneKey::as_str));
+        let mut by: Vec<&(dyn ToSql + Sync)> = vec![&org, &limit];
+        let mut beyond = String::new();
+        if let Some(after) = &after {
+            by.push(after);
+            beyond = format!("AND key {} $3", ask.order.beyond());
+        }
+        let sql = lanes_sql(&beyond, &format!("ORDER BY key {} LIMIT $2", ask.order.word()));
+        let found = self.ask(&sql, &by).await?;
+        let items = found.iter().map(lane).collect::<Result<_, _>>()?;
+        Ok(Page::cut(items, ask.limit, |lane: &LaneRecord| lane.key.clone()))
     }
 
     pub(crate) async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
-        let found = self.ask(&format!("{LANES} WHERE k.key = $2"), &[&org.as_str(), &key.as_str()]).await?;
+        let found = self.ask(&lanes_sql("AND key = $2", ""), &[&org.as_str(), &key.as_str()]).await?;
         found.first().map(lane).transpose()
     }
 
@@ -99,7 +112,7 @@ impl Db {
     }
 
     pub(crate) async fn docs(&self, ask: ListDocs) -> Result<Page<(doc::Key, Doc), String>, StoreError> {
-        let (beyond, order) = if ask.newest_first { ("<", "DESC") } else { (">", "ASC") };
+        let (beyond, order) = (ask.order.beyond(), ask.order.word());
         let sql = format!(
             "SELECT class, key, {} FROM doc WHERE org = $1 AND class = $2 AND key {beyond} $3 \
              AND key >= $4 AND starts_with(key, $4) AND ($6::bool IS NULL OR flag = $6) ORDER BY key {order} LIMIT $5",

@@ -3,14 +3,15 @@
 use super::{Db, rows, store_error};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
-use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, Page, row_limit};
+use crate::order::Order;
+use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, ListOrgs, Page, row_limit};
 use crate::store::Unsealed;
 use baton_core::job::{Fence, State};
 use baton_core::seal::{Root, Seal};
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, OptionalExtension};
 
 pub(super) fn records_sql(tail: &str) -> String {
     let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
@@ -59,7 +60,7 @@ impl Db {
         self.read(move |conn| {
             let mut there =
                 conn.prepare_cached("SELECT 1 FROM event WHERE org = ?1 AND pos >= ?2").map_err(store_error)?;
-            for org in orgs(conn).map_err(store_error)? {
+            for org in orgs(conn, &ListOrgs::ALL).map_err(store_error)? {
                 if there.exists((org.as_str(), cursor.0)).map_err(store_error)? {
                     return Ok(true);
                 }
@@ -115,8 +116,8 @@ impl Db {
         .await
     }
 
-    pub(crate) async fn orgs(&self) -> Result<Vec<OrgId>, StoreError> {
-        self.read(|conn| orgs(conn).map_err(store_error)).await
+    pub(crate) async fn orgs(&self, ask: ListOrgs) -> Result<Page<OrgId, OrgId>, StoreError> {
+        self.read(move |conn| Ok(ask.page(orgs(conn, &ask).map_err(store_error)?))).await
     }
 
     pub(crate) async fn seal(&self, org: &OrgId, n: i64) -> Result<Option<Seal>, StoreError> {
@@ -154,12 +155,20 @@ fn last_seal(conn: &Connection, org: &OrgId) -> rusqlite::Result<Option<Seal>> {
         .optional()
 }
 
-pub(super) fn orgs(conn: &Connection) -> rusqlite::Result<Vec<OrgId>> {
+/// One more than asked for, if there is.
+pub(super) fn orgs(conn: &Connection, ask: &ListOrgs) -> rusqlite::Result<Vec<OrgId>> {
+    let (next, beyond) = match ask.order {
+        Order::Rising => ("min", ">"),
+        Order::Falling => ("max", "<"),
+    };
     // One index step an org, however long their histories are.
-    let sql = "WITH RECURSIVE o(org) AS (SELECT min(org) FROM event UNION ALL
-               SELECT (SELECT min(org) FROM event WHERE event.org > o.org) FROM o WHERE o.org IS NOT NULL)
-               SELECT org FROM o WHERE org IS NOT NULL";
-    conn.prepare_cached(sql)?.query_map([], |row| rows::parsed(row, 0))?.collect()
+    let sql = format!(
+        "WITH RECURSIVE o(org) AS (SELECT {next}(org) FROM event WHERE org {beyond} ?1 UNION ALL
+         SELECT (SELECT {next}(org) FROM event WHERE event.org {beyond} o.org) FROM o WHERE o.org IS NOT NULL)
+         SELECT org FROM o WHERE org IS NOT NULL LIMIT ?2"
+    );
+    let limit = row_limit(ask.limit.saturating_add(1));
+    conn.prepare_cached(&sql)?.query_map((ask.beyond(), limit), |row| rows::parsed(row, 0))?.collect()
 }
 
 fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Due>, Option<Micros>)> {
@@ -182,26 +191,25 @@ fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Du
 }
 
 fn list(conn: &Connection, ask: &ListJobs) -> rusqlite::Result<Page<JobRecord, JobId>> {
-    let mut sql = "SELECT j.id, coalesce(l.state, j.state), l.pause FROM job j \
-                   LEFT JOIN live l ON l.org = j.org AND l.id = j.id WHERE j.org = ?1 AND j.project = ?2"
-        .to_owned();
-    let mut values = vec![Value::from(ask.org.as_str().to_owned()), ask.project.as_str().to_owned().into()];
-    if let Some(before) = ask.before {
-        sql.push_str(" AND j.id < ?3");
-        values.push(before.0.as_bytes().to_vec().into());
-    }
-    sql.push_str(" ORDER BY j.id DESC");
+    let sql = format!(
+        "SELECT j.id, coalesce(l.state, j.state), l.pause, j.type FROM job j \
+         LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
+         WHERE j.org = ?1 AND j.project = ?2 AND j.id {} ?3 ORDER BY j.id {}",
+        ask.order.beyond(),
+        ask.order.word()
+    );
     let mut all = conn.prepare_cached(&sql)?;
     let mut whole = conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))?;
+    let after = ask.after.map_or(ask.order.before_ids(), |id| id.0);
     // One snapshot for both: it lasts while this query does.
-    let mut found = all.query(params_from_iter(values))?;
-    let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
+    let mut found = all.query((ask.org.as_str(), ask.project.as_str(), after.as_bytes()))?;
+    let mut filling = Filling::new(ask.limit, ask.bytes, ask.after);
     while let Some(row) = found.next()? {
         if filling.is_full() {
             return Ok(filling.cut());
         }
         let id = JobId(rows::uuid(row, 0)?);
-        let record = if ask.filter.matches(rows::face(row, 1)?) {
+        let record = if ask.filter.matches(rows::face(row, 1)?, row.get_ref(3)?.as_str()?) {
             Some(whole.query_row((ask.org.as_str(), id.0.as_bytes()), rows::record)?)
         } else {
             None

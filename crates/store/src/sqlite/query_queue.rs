@@ -3,7 +3,9 @@
 use super::query::records_sql;
 use super::{Db, load, rows, store_error};
 use crate::error::StoreError;
-use crate::records::{DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, Page, Prunable, one_batch, row_limit};
+use crate::records::{
+    DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, ListLanes, Page, Prunable, one_batch, row_limit,
+};
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::id::{DocId, KeyId};
@@ -19,31 +21,14 @@ impl Db {
         self.read(move |conn| dead_letters(conn, &ask).map_err(store_error)).await
     }
 
-    pub(crate) async fn lanes(
-        &self,
-        org: &OrgId,
-        after: Option<LaneKey>,
-        limit: usize,
-    ) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
-        let org = org.clone();
-        self.read(move |conn| {
-            let after = after.as_ref().map_or("", LaneKey::as_str);
-            let sql = format!("{LANES} WHERE k.key > ?2 ORDER BY k.key LIMIT ?3");
-            let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
-            let found = all.query_map((org.as_str(), after, row_limit(limit + 1)), lane);
-            let mut items: Vec<_> = found.and_then(Iterator::collect).map_err(store_error)?;
-            let more = items.len() > limit;
-            items.truncate(limit);
-            let next = if more { items.last().map(|lane| lane.key.clone()) } else { None };
-            Ok(Page { items, next })
-        })
-        .await
+    pub(crate) async fn lanes(&self, ask: ListLanes) -> Result<Page<LaneRecord, LaneKey>, StoreError> {
+        self.read(move |conn| lanes(conn, &ask).map_err(store_error)).await
     }
 
     pub(crate) async fn lane(&self, org: &OrgId, key: &LaneKey) -> Result<Option<LaneRecord>, StoreError> {
         let (org, key) = (org.clone(), key.clone());
         self.read(move |conn| {
-            conn.prepare_cached(&format!("{LANES} WHERE k.key = ?2"))
+            conn.prepare_cached(&lanes_sql("AND key = ?2", ""))
                 .and_then(|mut one| one.query_row((org.as_str(), key.as_str()), lane).optional())
                 .map_err(store_error)
         })
@@ -73,7 +58,7 @@ impl Db {
                 Some(false) => "AND flag = 0",
                 None => "",
             };
-            let (beyond, order) = if ask.newest_first { ("<", "DESC") } else { (">", "ASC") };
+            let (beyond, order) = (ask.order.beyond(), ask.order.word());
             let sql = format!(
                 "SELECT class, key, {} FROM doc WHERE org = ?1 AND class = ?2 AND key {beyond} ?3 \
                  AND key >= ?4 AND substr(key, 1, length(?4)) = ?4 {flagged} ORDER BY key {order} LIMIT ?5",
@@ -140,11 +125,28 @@ impl Db {
     }
 }
 
-/// Lanes with a row, and those that are paused.
-const LANES: &str = "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, 0) FROM (
-    SELECT key FROM lane WHERE org = ?1 UNION SELECT key FROM doc WHERE org = ?1 AND class = 'lane' AND flag) k
-    LEFT JOIN lane l ON l.org = ?1 AND l.key = k.key
-    LEFT JOIN doc d ON d.org = ?1 AND d.class = 'lane' AND d.key = k.key";
+/// Lanes with a row, and those that are paused: `tail` is said of each, so that neither is read
+/// further than needed.
+fn lanes_sql(only: &str, tail: &str) -> String {
+    let last = tail.replace("BY key", "BY k.key");
+    format!(
+        "SELECT k.key, l.max, coalesce(l.running, 0), coalesce(l.waiting, 0), coalesce(d.flag, 0) FROM (
+         SELECT key FROM (SELECT key FROM lane WHERE org = ?1 {only} {tail}) UNION
+         SELECT key FROM (SELECT key FROM doc WHERE org = ?1 AND class = 'lane' AND flag {only} {tail})) k
+         LEFT JOIN lane l ON l.org = ?1 AND l.key = k.key
+         LEFT JOIN doc d ON d.org = ?1 AND d.class = 'lane' AND d.key = k.key {last}"
+    )
+}
+
+fn lanes(conn: &Connection, ask: &ListLanes) -> rusqlite::Result<Page<LaneRecord, LaneKey>> {
+    let mut values = vec![Value::from(ask.org.as_str().to_owned()), row_limit(ask.limit + 1).into()];
+    values.extend(ask.after.as_ref().map(|key| key.as_str().to_owned().into()));
+    let beyond = ask.after.as_ref().map(|_| format!("AND key {} ?3", ask.order.beyond())).unwrap_or_default();
+    let sql = lanes_sql(&beyond, &format!("ORDER BY key {} LIMIT ?2", ask.order.word()));
+    let mut all = conn.prepare_cached(&sql)?;
+    let items = all.query_map(params_from_iter(values), lane)?.collect::<rusqlite::Result<_>>()?;
+    Ok(Page::cut(items, ask.limit, |lane: &LaneRecord| lane.key.clone()))
+}
 
 fn lane(row: &rusqlite::Row<'_>) -> rusqlite::Result<LaneRecord> {
     Ok(LaneRecord {
@@ -168,15 +170,13 @@ fn dead_letters(conn: &Connection, ask: &DeadLetters) -> rusqlite::Result<Page<J
         values.push(project.as_str().to_owned().into());
         sql.push_str(&format!(" AND project = ?{}", values.len()));
     }
-    if let Some(before) = ask.before {
-        values.push(before.0.as_bytes().to_vec().into());
-        sql.push_str(&format!(" AND id < ?{}", values.len()));
-    }
-    sql.push_str(" ORDER BY id DESC");
+    values.push(ask.after.map_or(ask.order.before_ids(), |id| id.0).as_bytes().to_vec().into());
+    let (beyond, order) = (ask.order.beyond(), ask.order.word());
+    sql.push_str(&format!(" AND id {beyond} ?{} ORDER BY id {order}", values.len()));
     let mut all = conn.prepare_cached(&sql)?;
     let mut whole = conn.prepare_cached(&records_sql("WHERE j.org = ?1 AND j.id = ?2"))?;
     let mut found = all.query(params_from_iter(values))?;
-    let mut filling = Filling::new(ask.limit, ask.bytes, ask.before);
+    let mut filling = Filling::new(ask.limit, ask.bytes, ask.after);
     while let Some(row) = found.next()? {
         if filling.is_full() {
             return Ok(filling.cut());

@@ -7,6 +7,7 @@ use super::query;
 use crate::error::StoreError;
 use crate::group::{GROUP_MAX, Message, Work};
 use crate::open::OpenOptions;
+use crate::records::ListOrgs;
 use crate::signals::Signals;
 use baton_core::Micros;
 use rusqlite::Connection;
@@ -28,7 +29,7 @@ impl Inner {
         let order = max("SELECT max(ord) FROM live")?;
         let mut last = seals.unwrap_or(0);
         // The key is led by the org: one step an org instead of a walk over the whole history.
-        for org in query::orgs(&conn)? {
+        for org in query::orgs(&conn, &ListOrgs::ALL)? {
             let newest = "SELECT max(pos) FROM event WHERE org = ?1";
             last = last.max(conn.query_row(newest, [org.as_str()], |row| row.get(0))?);
         }

@@ -48,7 +48,7 @@ pub fn leave() -> Operation {
 pub fn list() -> Operation {
     let page = json!({ "keys": [example::key()], "nextCursor": null });
     Operation::new("listKeys", Tag::Access, "List the org's keys, newest first")
-        .takes([parameter::limit_names(), parameter::cursor()])
+        .takes([parameter::order_by_time(), parameter::limit_names(), parameter::cursor()])
         .answers::<KeyList>(200, "A page of them.", page)
         .leads(&["getKey"], &[("keyId", "$response.body#/keys/0/id")])
 }
@@ -88,11 +88,9 @@ pub fn revoke() -> Operation {
 }
 
 pub fn orgs() -> Operation {
-    Operation::new("listOrgs", Tag::Access, "List the orgs of this installation").answers::<OrgList>(
-        200,
-        "All of them.",
-        json!({ "orgs": ["acme", "default"] }),
-    )
+    Operation::new("listOrgs", Tag::Access, "List the orgs of this installation by name")
+        .takes([parameter::order_by_name(), parameter::limit_names(), parameter::cursor()])
+        .answers::<OrgList>(200, "One page.", json!({ "orgs": ["acme", "default"], "nextCursor": null }))
 }
 
 pub fn found() -> Operation {

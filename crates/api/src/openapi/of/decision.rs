@@ -20,6 +20,7 @@ pub fn list() -> Operation {
                 "Only those that this waits for, such as a job's id.",
                 |_| json_schema!({ "type": "string" }),
             ),
+            parameter::order_by_time(),
             parameter::limit_names(),
             parameter::cursor(),
         ])

@@ -1,11 +1,14 @@
 //! The history, and listening to it.
 
 use super::super::example;
-use super::super::operation::{Content, Operation, Tag};
+use super::super::operation::{Content, Make, Operation, Tag};
 use super::super::parameter::{self, Param};
+use crate::limits::LISTENER_NAMES;
+use baton_core::ProjectId;
 use baton_core::name::SessionId;
+use baton_wire::shape::{Shape, Shaped};
 use baton_wire::{EventList, TAIL, limit};
-use schemars::json_schema;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
 fn after(about: &'static str) -> Param {
@@ -34,35 +37,56 @@ pub fn list() -> Operation {
         .refuses(&["invalid_cursor"])
 }
 
+/// Any of several names: repeated, or separated by commas.
+fn any_of(name: &'static str, about: &'static str, schema: Make, example: &str) -> Param {
+    Param { example: Some(json!([example])), ..parameter::query_as(name, about, schema) }
+}
+
+fn names<T: Shaped>(g: &mut SchemaGenerator) -> Schema {
+    let name = g.subschema_for::<Shape<T>>();
+    json_schema!({ "type": "array", "items": name, "minItems": 1, "maxItems": LISTENER_NAMES })
+}
+
+fn texts(pattern: &str) -> Schema {
+    let text = json!({ "type": "string", "pattern": pattern });
+    json_schema!({ "type": "array", "items": text, "minItems": 1, "maxItems": LISTENER_NAMES })
+}
+
+/// What a listener can be refused for.
+const LISTENING: [&str; 4] = ["invalid_cursor", "out_of_scope", "too_many_listeners", "listeners_full"];
+
 /// What a listener may ask for.
 fn wanted() -> [Param; 4] {
     [
-        parameter::only_project(),
-        parameter::query::<SessionId>("threadId", "Only what belongs to this chat session.", "chat-1"),
-        parameter::query_as(
+        any_of("projectId", "Only what belongs to these projects.", names::<ProjectId>, "demo"),
+        any_of("threadId", "Only what belongs to these chat sessions.", names::<SessionId>, "chat-1"),
+        any_of(
             "subject",
-            "Only what happens to this, such as a job's id.",
-            |_| json_schema!({ "type": "string" }),
+            "Only what happens to these: ids of jobs, decisions, keys and all that events are about.",
+            |_| texts("^[a-z]+_[0-9a-f]{32}$"),
+            example::JOB_ID,
         ),
-        parameter::query_as(
+        any_of(
             "type",
-            "Only these kinds, or all that begin so, such as `job.`; repeated, or with commas.",
-            |_| json_schema!({ "type": "array", "items": { "type": "string" }, "maxItems": 50 }),
+            "Only these kinds of events, all that begin so (`job.`), or what the orchestrator calls them.",
+            |_| texts("^([a-z]+\\.[a-z_]*|orchestrator_job_[a-z]+)$"),
+            "job.completed",
         ),
     ]
 }
 
 pub fn stream() -> Operation {
-    let example = "id: c1000000000000004d\nevent: job.completed\ndata: {\"cursor\":\"c1000000000000004d\",…}\n\n\
-                   : nothing new\n\n\
-                   event: reconnect\ndata: {\"reason\":\"stopping\"}\n\n";
+    let example = "retry: 1000\n: listening\nid: c1000000000000004c\n\n\
+                   id: c1000000000000004d\nevent: job.completed\ndata: {\"cursor\":\"c1000000000000004d\",…}\n\n\
+                   : listening\n\n\
+                   event: reconnect\nretry: 1000\ndata: {\"code\":\"service_restart\"}\n\n";
     let about = "Server-sent events without end. Each has the cursor as `id`, the kind as `event` and an Event as \
-                 `data`. The last one, `reconnect` or `closed`, gives the reason.";
+                 `data`. The last one, `reconnect` or `closed`, says why it ends.";
     Operation::new("streamEvents", Tag::Events, "Listen to what happens, as server-sent events")
         .about("What was missed since `after` comes first, then what happens, without a gap and without a repetition.")
         .takes(wanted())
         .takes([
-            after("Where to begin: a cursor; left out, from the first event; `tail`, from now on."),
+            after("Where to begin: a cursor; left out, or `tail`, from now on."),
             parameter::header(
                 "Last-Event-ID",
                 "What a browser sends when it comes back; goes before `after`.",
@@ -70,18 +94,20 @@ pub fn stream() -> Operation {
             ),
         ])
         .answer(200, "The stream.", Content::Text { media: "text/event-stream", about, example })
-        .refuses(&["invalid_cursor", "out_of_scope"])
+        .refuses(&LISTENING)
 }
 
 pub fn socket() -> Operation {
     Operation::new("openSocket", Tag::Events, "Listen to what happens, over a WebSocket")
         .about(
-            "Every message of the server is an Envelope as JSON text; what a client says is ignored. It is closed with \
-             1012 when Baton restarts, 1013 when its database does not answer, 4401 when the key no longer opens, and \
-             4408 when the client does not read: come again with `after` set to the last `position`.",
+            "Every message of the server is an Envelope as JSON text; what a client says is ignored. The payload of the \
+             types `orchestrator_job_…` is a JobPayload, that of `listening` is empty, that of all others is an Event. \
+             It is closed with 1012 when Baton restarts, 1013 when its database does not answer, 4401 when the key no \
+             longer opens, and 4408 when the client does not read: come again with `after` set to the last `position`.",
         )
         .takes(wanted())
         .takes([after("Where to begin: a cursor; left out, or `tail`, from now on.")])
         .answer(101, "The connection is a WebSocket now.", Content::Nothing)
-        .refuses(&["invalid_cursor", "out_of_scope", "upgrade_required"])
+        .refuses(&LISTENING)
+        .refuses(&["upgrade_required"])
 }

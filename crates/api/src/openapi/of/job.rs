@@ -112,7 +112,14 @@ pub fn state() -> Param {
 
 pub fn list() -> Operation {
     Operation::new("listJobs", Tag::Jobs, "List a project's jobs, newest first")
-        .takes([parameter::project_id(), state(), parameter::limit_jobs(), parameter::cursor()])
+        .takes([
+            parameter::project_id(),
+            state(),
+            parameter::only_type(),
+            parameter::order_by_time(),
+            parameter::limit_jobs(),
+            parameter::cursor(),
+        ])
         .answers::<JobList>(200, "A page of them.", example::jobs(example::job()))
         .leads(&ACTS, &[("jobId", "$response.body#/jobs/0/id")])
         .refuses(&["out_of_scope"])

@@ -9,7 +9,7 @@ use serde_json::json;
 pub fn list() -> Operation {
     Operation::new("listLanes", Tag::Lanes, "List lanes by name")
         .about("Those in which jobs stand, or have until a short time ago, and those that are paused.")
-        .takes([parameter::limit_names(), parameter::cursor()])
+        .takes([parameter::order_by_name(), parameter::limit_names(), parameter::cursor()])
         .answers::<LaneList>(200, "A page of them.", json!({ "lanes": [example::lane(false)], "nextCursor": null }))
         .leads(&["getLane", "pauseLane", "resumeLane"], &[("lane", "$response.body#/lanes/0/lane")])
 }

@@ -4,14 +4,18 @@ use super::super::example;
 use super::super::operation::{Operation, Tag};
 use super::super::parameter;
 use super::job::REQUEUE;
-use baton_core::TypeName;
 use baton_wire::{JobList, LettersRequeued, RequeueLetters};
 use serde_json::json;
 
 pub fn list() -> Operation {
-    let kind = parameter::query::<TypeName>("type", "Only jobs of this type.", "echo");
     Operation::new("listDeadLetters", Tag::DeadLetters, "List dead letters, newest first")
-        .takes([parameter::only_project(), kind, parameter::limit_jobs(), parameter::cursor()])
+        .takes([
+            parameter::only_project(),
+            parameter::only_type(),
+            parameter::order_by_time(),
+            parameter::limit_jobs(),
+            parameter::cursor(),
+        ])
         .answers::<JobList>(200, "A page of them.", example::jobs(example::failed()))
         .leads(&["requeueJob"], &[("jobId", "$response.body#/jobs/0/id")])
 }

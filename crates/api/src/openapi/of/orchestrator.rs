@@ -25,7 +25,14 @@ pub fn cancel() -> Operation {
 pub fn list() -> Operation {
     let jobs = example::jobs(example::orchestrated(example::job()));
     Operation::new("listOrchestratorJobs", Tag::Orchestrator, "List a project's jobs, newest first")
-        .takes([parameter::project_id(), state(), parameter::limit_jobs(), parameter::cursor()])
+        .takes([
+            parameter::project_id(),
+            state(),
+            parameter::only_type(),
+            parameter::order_by_time(),
+            parameter::limit_jobs(),
+            parameter::cursor(),
+        ])
         .answers::<JobList<OrchestratorJob>>(200, "A page of them.", jobs)
         .refuses(&["out_of_scope"])
 }

@@ -12,7 +12,13 @@ const ACTS: [&str; 4] = ["getSchedule", "pauseSchedule", "resumeSchedule", "dele
 pub fn list() -> Operation {
     let page = json!({ "schedules": [example::schedule(false)], "nextCursor": null });
     Operation::new("listSchedules", Tag::Schedules, "List schedules by project and name")
-        .takes([parameter::only_project(), parameter::limit_names(), parameter::cursor()])
+        .takes([
+            parameter::only_project(),
+            parameter::only_type(),
+            parameter::order_by_name(),
+            parameter::limit_names(),
+            parameter::cursor(),
+        ])
         .answers::<ScheduleList>(200, "A page of them.", page)
         .leads(
             &ACTS,
@@ -36,7 +42,14 @@ pub fn put() -> Operation {
         .answers::<Schedule>(201, "A new schedule.", example::schedule(false))
         .answers::<Schedule>(200, "The schedule was there, and is so now.", example::schedule(false))
         .leads(&ACTS, &[("projectId", "$response.body#/projectId"), ("name", "$response.body#/name")])
-        .refuses(&["out_of_scope", "invalid_schedule", "unknown_job_type", "invalid_payload", "payload_too_large"])
+        .refuses(&[
+            "out_of_scope",
+            "schedule_not_found",
+            "invalid_schedule",
+            "unknown_job_type",
+            "invalid_payload",
+            "payload_too_large",
+        ])
 }
 
 pub fn delete() -> Operation {

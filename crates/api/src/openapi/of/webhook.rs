@@ -3,13 +3,26 @@
 use super::super::example;
 use super::super::operation::{Content, Operation, Tag};
 use super::super::parameter;
+use super::job::state;
 use baton_wire::{DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList};
 use serde_json::json;
+
+/// What can be asked of a webhook.
+const ACTS: [&str; 8] = [
+    "getWebhook",
+    "updateWebhook",
+    "deleteWebhook",
+    "rotateWebhook",
+    "enableWebhook",
+    "disableWebhook",
+    "testWebhook",
+    "listDeliveries",
+];
 
 pub fn list() -> Operation {
     let page = json!({ "webhooks": [example::webhook()], "nextCursor": null });
     Operation::new("listWebhooks", Tag::Webhooks, "List the org's webhooks, newest first")
-        .takes([parameter::limit_names(), parameter::cursor()])
+        .takes([parameter::order_by_time(), parameter::limit_names(), parameter::cursor()])
         .answers::<WebhookList>(200, "A page of them.", page)
         .refuses(&["out_of_scope"])
 }
@@ -20,6 +33,7 @@ pub fn create() -> Operation {
         .body::<NewWebhook>("whatever fails in one project", example::new_webhook())
         .answers::<MadeWebhook>(201, "The webhook, with the secret that it signs with.", example::made_webhook(true))
         .answers::<MadeWebhook>(200, "Said before under the same `Idempotency-Key`.", example::made_webhook(false))
+        .leads(&ACTS, &[("webhookId", "$response.body#/id")])
         .refuses(&["out_of_scope", "invalid_webhook", "webhook_exists", "too_many_webhooks"])
 }
 
@@ -85,7 +99,13 @@ pub fn try_out() -> Operation {
 pub fn deliveries() -> Operation {
     let page = json!({ "deliveries": [example::delivery()], "nextCursor": null });
     Operation::new("listDeliveries", Tag::Webhooks, "List what was sent to a webhook, newest first")
-        .takes([parameter::webhook_id(), parameter::limit_jobs(), parameter::cursor()])
+        .takes([
+            parameter::webhook_id(),
+            state(),
+            parameter::order_by_time(),
+            parameter::limit_jobs(),
+            parameter::cursor(),
+        ])
         .answers::<DeliveryList>(200, "A page of them.", page)
         .refuses(&["out_of_scope", "webhook_not_found"])
 }
