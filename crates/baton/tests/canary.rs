@@ -195,7 +195,10 @@ fn no_secret_is_found_where_it_does_not_belong() {
     assert_eq!(status.code(), Some(0));
     on_disk(dir.path(), &canaries, id);
     let logged = logged.join("\n");
-    canaries.not_in("the log", logged.as_bytes());
+    for line in logged.lines() {
+        // With its line, and without the secret in it.
+        canaries.not_in(&format!("the log: {}", line.split("bk_").next().unwrap_or_default()), line.as_bytes());
+    }
     for part in ["\"level\":\"TRACE\"", "\"level\":\"DEBUG\"", "/api/v1/session", id] {
         assert!(logged.contains(part), "{part} is not in the log, so it says little");
     }

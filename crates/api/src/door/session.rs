@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn only_our_own_pages_act_with_a_session() {
-        let host = (HOST, "localhost:22866");
         let check = |method: Method, more: &[(HeaderName, &str)]| {
-            same_origin(&method, &headers(&[std::slice::from_ref(&host), more].concat())).is_ok()
+            let host = [(HOST, "localhost:22866")];
+            same_origin(&method, &headers(&[&host, more].concat())).is_ok()
         };
         let origin = |text| [(ORIGIN, text)];
         assert!(check(Method::GET, &[]) && check(Method::GET, &origin("http://localhost:5173")));
