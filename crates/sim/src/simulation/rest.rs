@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::cron::Schedule;
+use baton_core::decision::Question;
 use baton_core::job::cancel::{INTERRUPT_TIMEOUT, SHUTDOWN_TIMEOUT, USER_REQUESTED};
 use baton_core::job::wake::Wake;
 use baton_core::job::{Job, Status};
@@ -125,6 +126,11 @@ fn ended_well(record: &JobRecord, book: &Book) -> Result<()> {
         (None, Some("attempts_exhausted")) => ensure!(job.attempts == job.max_attempts && job.failures > 0),
         (None, Some("failures_exhausted")) => ensure!(job.failures == job.max_failures),
         (None, Some("declined" | "decision_expired")) => ensure!(then == "ask", "{payload} asked nothing"),
+        // Two questions that were merged field by field can make one that nobody can answer.
+        (None, Some("invalid_question")) => {
+            let unreadable = Question::of(&payload["question"]).is_err();
+            ensure!(then == "ask" && order.dedupes() && unreadable, "{payload} can be asked");
+        }
         (None, Some(USER_REQUESTED)) => ensure!(book.cancelled.contains(&job.id), "nobody cancelled {}", job.id),
         (None, Some(INTERRUPT_TIMEOUT)) => {
             ensure!(book.cancelled.contains(&job.id) && order.kind == "polite", "{order:?} was forced to end");
