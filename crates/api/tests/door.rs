@@ -1,6 +1,5 @@
 //! Who may come in, and what they may do: every route, every role, two orgs.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
-
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod support;

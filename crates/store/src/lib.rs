@@ -12,6 +12,7 @@
 //!
 //! Elsewhere: every rule (`baton-core`), who claims and fires and when (`baton-engine`).
 
+mod bell;
 mod checkup;
 mod cursor;
 mod error;

@@ -1,5 +1,6 @@
 //! Who waits is told here, on this node. Other nodes hear through the database.
 
+use crate::bell::Bell;
 use crate::group::Stirred;
 use tokio::sync::watch;
 
@@ -9,28 +10,32 @@ pub(crate) const UNKNOWN: i64 = -1;
 pub(crate) struct Signals {
     /// The position up to which the history is final for readers.
     pub events: watch::Sender<i64>,
-    pub jobs: watch::Sender<u64>,
-    pub timers: watch::Sender<u64>,
+    pub jobs: Bell,
+    pub timers: Bell,
     /// Somebody wants jobs to end that workers hold.
-    pub leases: watch::Sender<u64>,
+    pub leases: Bell,
 }
 
 impl Signals {
     pub fn new(tail: i64) -> Self {
-        let quiet = || watch::Sender::new(0);
-        Self { events: watch::Sender::new(tail), jobs: quiet(), timers: quiet(), leases: quiet() }
+        Self {
+            events: watch::Sender::new(tail),
+            jobs: Bell::default(),
+            timers: Bell::default(),
+            leases: Bell::default(),
+        }
     }
 
     /// For jobs and timers; the tail of events moves when they are final, not when written.
     pub fn stir(&self, stirred: Stirred) {
         if stirred.jobs {
-            self.jobs.send_modify(|n| *n += 1);
+            self.jobs.ring();
         }
         if stirred.timers {
-            self.timers.send_modify(|n| *n += 1);
+            self.timers.ring();
         }
         if stirred.leases {
-            self.leases.send_modify(|n| *n += 1);
+            self.leases.ring();
         }
     }
 

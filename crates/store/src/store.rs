@@ -241,12 +241,12 @@ impl Store {
 
     /// Changes when jobs may have become claimable.
     pub fn watch_jobs(&self) -> watch::Receiver<u64> {
-        each!(self, db => db.signals.jobs.subscribe())
+        each!(self, db => db.signals.jobs.listen())
     }
 
     /// Changes when timers were set.
     pub fn watch_timers(&self) -> watch::Receiver<u64> {
-        each!(self, db => db.signals.timers.subscribe())
+        each!(self, db => db.signals.timers.listen())
     }
 
     /// Leases that have run out, oldest first.
@@ -266,7 +266,7 @@ impl Store {
 
     /// Changes when jobs that workers hold are to end.
     pub fn watch_leases(&self) -> watch::Receiver<u64> {
-        each!(self, db => db.signals.leases.subscribe())
+        each!(self, db => db.signals.leases.listen())
     }
 
     /// Forgets expired idempotency records; how many.
