@@ -13,8 +13,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use baton_core::OrgId;
+use baton_core::access::Key;
 use baton_core::access::change::{Act, Change, Found, Kept, NewKey};
-use baton_core::access::{Grant, Key, Role};
 use baton_core::doc::Class;
 use baton_core::id::KeyId;
 use baton_core::time::Span;
@@ -74,7 +74,7 @@ pub async fn create(State(app): State<App>, caller: Caller, call: Call) -> Resul
         proof: token.proof(),
         expires_at: new.expires_at.map(|at| at.0),
     };
-    let command = Change::create(caller.org.clone(), key);
+    let command = change(&caller, key.id, Act::Create(Box::new(key)));
     idempotency::commit_secret(&app, &caller, command, keyed, move |kept, shown| {
         made(201, kept, shown.then_some(&token))
     })
@@ -89,7 +89,7 @@ pub async fn rotate(State(app): State<App>, caller: Caller, id: Id, call: Call) 
     let token = drawn.renamed(id);
     let grace = i64::try_from(asked.grace_ms).ok().and_then(|ms| ms.checked_mul(1_000)).map_or(Span(i64::MAX), Span);
     let act = Act::Rotate { proof: token.proof(), grace };
-    let command = Change { org: caller.org.clone(), id, act };
+    let command = change(&caller, id, act);
     let answer = idempotency::commit_secret(&app, &caller, command, keyed, move |kept, shown| {
         made(200, kept, shown.then_some(&token))
     })
@@ -101,7 +101,7 @@ pub async fn rotate(State(app): State<App>, caller: Caller, id: Id, call: Call) 
 pub async fn revoke(State(app): State<App>, caller: Caller, id: Id, call: Call) -> Result<Response, Fault> {
     let id = key_id(id)?;
     let keyed = call.keyed_bare("POST /api/v1/keys/{keyId}/revoke")?;
-    let command = Change { org: caller.org.clone(), id, act: Act::Revoke };
+    let command = change(&caller, id, Act::Revoke);
     let render = |kept: &Kept| rendered(200, &baton_wire::Key::of(kept.id, &kept.key));
     let answer = idempotency::commit(&app, &caller, command, keyed, render).await;
     app.keyring().forget(id);
@@ -126,13 +126,7 @@ pub async fn found(State(app): State<App>, caller: Caller, call: Call) -> Result
     let new: NewOrg = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/orgs", &new)?;
     let token = first::draw(app.entropy(), app.store().clock_now());
-    let first = NewKey {
-        id: token.id,
-        label: "first admin key".to_owned(),
-        grant: Grant::of(Role::Admin),
-        proof: token.proof(),
-        expires_at: None,
-    };
+    let first = first::admin("first admin key", &token);
     let org = new.org.clone();
     let command = Found { org: new.org, first };
     let render = move |kept: &Kept, shown: bool| {
@@ -140,6 +134,10 @@ pub async fn found(State(app): State<App>, caller: Caller, call: Call) -> Result
         rendered(201, &FoundedOrg { org: org.clone(), key })
     };
     idempotency::commit_secret(&app, &caller, command, keyed, render).await
+}
+
+fn change(caller: &Caller, id: KeyId, act: Act) -> Change {
+    Change { org: caller.org.clone(), id, act, by: Some(caller.key) }
 }
 
 fn made(status: u16, kept: &Kept, token: Option<&Token>) -> baton_core::once::Rendered {

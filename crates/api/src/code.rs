@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 58] = [
+pub const CODES: [Code; 59] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
@@ -55,6 +55,7 @@ pub const CODES: [Code; 58] = [
     row(409, "key_exists", "There is such a key already"),
     row(409, "key_dead", "The key was revoked or has expired"),
     row(409, "own_key", "A key cannot revoke itself"),
+    row(409, "too_many_sessions", "Too many sessions of this key were ended lately"),
     row(409, "org_exists", "There is such an org already"),
     hint(row(410, "ticket_gone", "The login link works no more"), "get a new one with: baton login"),
     row(413, "body_too_large", "The body is too large"),

@@ -67,6 +67,12 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
             "must be true to mean every project and type; or give jobIds, projectId or type",
         ));
     }
+    // What a key does not reach is not looked through: it would have to read all of it to find its own.
+    let (project, kind) = (asked.project_id.as_ref(), asked.kind.as_ref());
+    if !caller.grant.reaches_all_of(project, kind) {
+        let detail = "this key reaches a part of the org only: name a projectId and a type that it reaches";
+        return Err(Fault::new("out_of_scope", detail));
+    }
     let limit = asked.limit.unwrap_or(BATCH_JOBS);
     if !(1..=BATCH_JOBS).contains(&limit) {
         return Err(Fault::field("limit", format!("must be a number from 1 to {BATCH_JOBS}")));
@@ -80,7 +86,7 @@ pub async fn requeue(State(app): State<App>, caller: Caller, call: Call) -> Resu
         limit,
         bytes: limits::PAGE_BYTES,
     };
-    let command = RequeueFound { org: caller.org.clone(), jobs: find(&app, &caller, &ask).await? };
+    let command = RequeueFound { org: caller.org.clone(), jobs: find(&app, &ask).await? };
     idempotency::commit(&app, &caller, command, keyed, |out: &Requeued| answer(&LettersRequeued::found(out))).await
 }
 
@@ -89,14 +95,13 @@ fn answer(requeued: &LettersRequeued) -> Rendered {
 }
 
 /// The newest, up to the limit. Large ones come in several pages.
-async fn find(app: &App, caller: &Caller, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
+async fn find(app: &App, ask: &DeadLetters) -> Result<Vec<JobId>, Fault> {
     let mut found = Vec::new();
     let mut after = None;
     loop {
         let limit = ask.limit - found.len();
         let page = wait::read(app.store().dead_letters(DeadLetters { after, limit, ..ask.clone() })).await?;
-        let reached = |record: &&JobRecord| caller.grant.reaches(&record.job.project, &record.job.kind.name);
-        found.extend(page.items.iter().filter(reached).map(|record| record.job.id));
+        found.extend(page.items.iter().map(|record| record.job.id));
         after = page.next;
         if after.is_none() || found.len() >= ask.limit {
             return Ok(found);

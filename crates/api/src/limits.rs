@@ -42,6 +42,9 @@ pub const TICKET_LIFE: Duration = Duration::from_secs(30);
 /// Login links that wait to be used at a node, and of one key among them.
 pub const TICKETS: usize = 1_024;
 pub const TICKETS_PER_KEY: usize = 4;
+/// Looks at once for keys that a node has not seen lately, and how long one waits for its turn.
+pub const STRANGERS: usize = 4;
+pub const STRANGER_WAIT: Duration = Duration::from_secs(2);
 /// Keys that a node remembers.
 pub const KEYS_KNOWN: usize = 10_000;
 /// How long a request waits for another with its idempotency key.

@@ -6,12 +6,14 @@
 
 use crate::app::App;
 use crate::counters::{self, REQUESTS};
+use crate::door::Caller;
 use crate::limits;
 use crate::wait;
 use axum::extract::State;
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use baton_core::access::Right;
 use baton_core::job::State as JobState;
 use baton_core::{OrgId, ProjectId};
 use baton_store::Depth;
@@ -96,26 +98,30 @@ pub(crate) fn answered(method: &Method, route: &str, status: u16, elapsed: Durat
     metrics::histogram!(LATENCY, "route" => route).record(elapsed.as_secs_f64());
 }
 
-pub async fn scrape(State(app): State<App>) -> impl IntoResponse {
+pub async fn scrape(State(app): State<App>, caller: Caller) -> impl IntoResponse {
     let mut text = app.recorder().render();
     let depths = wait::read(app.store().depths()).await;
     let _ = writeln!(text, "# HELP baton_store_up Whether the database answered this scrape");
     let _ = writeln!(text, "# TYPE baton_store_up gauge");
     let _ = writeln!(text, "baton_store_up {}", u8::from(depths.is_ok()));
     match depths {
-        Ok(depths) => write_depths(&mut text, &depths),
+        Ok(depths) => write_depths(&mut text, &depths, |org| caller.grant.may(Right::Orgs) || *org == caller.org),
         Err(error) => tracing::warn!(cause = %error, "queue depth cannot be shown"),
     }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
 }
 
-/// Names are checked where they enter and hold nothing that must be escaped in a label.
-fn write_depths(text: &mut String, depths: &[Depth]) {
+/// Names are checked where they enter and hold nothing that must be escaped in a label. What others
+/// call their projects is told only to those who may know of them.
+fn write_depths(text: &mut String, depths: &[Depth], may_name: impl Fn(&OrgId) -> bool) {
     let live = JobState::ALL.into_iter().filter(|state| !state.is_ended() && *state != JobState::Received);
     let mut states: BTreeMap<&str, i64> = live.map(|state| (state.as_str(), 0)).collect();
     let mut projects: BTreeMap<(&OrgId, &ProjectId), (i64, Vec<&Depth>)> = BTreeMap::new();
     for depth in depths {
         *states.entry(depth.state).or_default() += depth.jobs;
+        if !may_name(&depth.org) {
+            continue;
+        }
         let (sum, parts) = projects.entry((&depth.org, &depth.project)).or_default();
         *sum += depth.jobs;
         parts.push(depth);
@@ -149,7 +155,11 @@ mod tests {
     #[test]
     fn depths_are_summed_and_the_deepest_projects_come_first() {
         let mut text = String::new();
-        write_depths(&mut text, &[depth("a", "queued", 2), depth("b", "queued", 3), depth("b", "executing", 1)]);
+        write_depths(
+            &mut text,
+            &[depth("a", "queued", 2), depth("b", "queued", 3), depth("b", "executing", 1)],
+            |_| true,
+        );
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             lines,
@@ -169,8 +179,17 @@ mod tests {
     fn more_projects_than_the_limit_are_still_counted_in_the_sum() {
         let many: Vec<_> = (0..limits::METRIC_PROJECTS + 7).map(|n| depth(&format!("p{n}"), "queued", 1)).collect();
         let mut text = String::new();
-        write_depths(&mut text, &many);
+        write_depths(&mut text, &many, |_| true);
         assert_eq!(text.matches("baton_project_queue_depth{").count(), limits::METRIC_PROJECTS);
         assert!(text.contains(&format!("baton_queue_depth{{state=\"queued\"}} {}\n", many.len())));
+    }
+
+    #[test]
+    fn projects_of_others_are_counted_and_not_named() {
+        let theirs = Depth { org: "acme".parse().unwrap(), ..depth("secret", "queued", 2) };
+        let mut text = String::new();
+        write_depths(&mut text, &[depth("a", "queued", 1), theirs], |org| *org == OrgId::default());
+        assert!(text.contains("baton_queue_depth{state=\"queued\"} 3\n") && text.contains("project=\"a\""));
+        assert!(!text.contains("acme") && !text.contains("secret"), "{text}");
     }
 }

@@ -196,6 +196,7 @@ mod tests {
             (no(EnqueueError::TooFarAhead { what: "the deadline" }), 422),
             (no(EnqueueError::BadMessageId), 422),
             (no(EnqueueError::MessageForgotten { job: id() }), 409),
+            (no(EnqueueError::MessageOfAnotherType), 409),
             (no(EnqueueError::Disabled), 503),
             (no(full()), 429),
             (no(BatchError::Size { jobs: 0 }), 422),

@@ -89,9 +89,13 @@ async fn the_same_message_is_the_same_job(server: &Server) {
     assert_eq!(status, 201);
     server.until(first.job.id, "job.completed").await;
     // Whatever else it says: a message is sent once.
-    let (status, again) = ask(server, &json!({ "type": "echo", "projectId": "p", "messageId": "mail-42" })).await;
+    let louder = json!({ "type": "noop", "projectId": "p", "messageId": "mail-42", "priority": 1 });
+    let (status, again) = ask(server, &louder).await;
     assert_eq!((status, again.dedupe.as_str(), again.job.id), (200, "same_message", first.job.id));
     assert_eq!((again.job.state, again.job.result.is_some()), (JobState::Completed, true));
+    let other = json!({ "type": "echo", "projectId": "p", "messageId": "mail-42" });
+    let detail = server.post(JOBS, &other).await.refused(409, "duplicate_message");
+    assert!(!detail.contains("job_") && !detail.contains("noop"), "{detail}");
     let elsewhere = json!({ "type": "noop", "projectId": "q", "messageId": "mail-42" });
     assert_eq!(ask(server, &elsewhere).await.0, 201, "another project has messages of its own");
     assert_eq!(ask(server, &with("mail-43")).await.0, 201);

@@ -16,7 +16,7 @@ on_both_databases!(
     a_key_goes_before_a_session,
     a_session_opens_no_other,
     the_page_needs_nothing_but_its_script,
-    leaving_forgets,
+    leaving_ends_the_session,
 );
 
 async fn ticket(server: &Server, key: &str) -> String {
@@ -223,12 +223,21 @@ async fn the_page_needs_nothing_but_its_script(server: &Server) {
     assert!(script.body.contains("history.replaceState"), "the ticket leaves the address bar");
 }
 
-async fn leaving_forgets(server: &Server) {
-    let cookie = session(server, &server.admin).await;
-    for headers in [&[("Cookie", cookie.as_str())][..], &[]] {
-        let left = server.send_as("", Ask { method: "DELETE", path: "/api/v1/session", headers, body: b"" }).await;
+async fn leaving_ends_the_session(server: &Server) {
+    let (cookie, other) = (session(server, &server.admin).await, session(server, &server.admin).await);
+    let page = [("Origin", "http://localhost"), ("Host", "localhost"), ("Cookie", cookie.as_str())];
+    let leave = async |headers: &[(&str, &str)]| {
+        server.send_as("", Ask { method: "DELETE", path: "/api/v1/session", headers, body: b"" }).await
+    };
+    leave(&[("Cookie", &cookie)]).await.refused(403, "forbidden_origin");
+    get(server, &cookie, "/api/v1/me").await.ok::<Me>();
+    // Twice, and without a session: whatever became of it, the browser forgets it.
+    for headers in [&page[..], &page, &page[..2], &[("Cookie", "baton_session=x")]] {
+        let left = leave(headers).await;
         assert_eq!(left.status, 204, "{left:?}");
         let set = left.header("set-cookie").unwrap();
         assert!(set.starts_with("baton_session=; Path=/; Max-Age=0;"), "{set}");
     }
+    get(server, &cookie, "/api/v1/me").await.refused(401, "unauthenticated");
+    get(server, &other, "/api/v1/me").await.ok::<Me>();
 }

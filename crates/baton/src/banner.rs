@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::paint::{bad, bold, dim, good};
 use crate::print;
 use crate::version::VERSION;
+use baton_api::limits::TICKET_LIFE;
 use baton_store::SQLITE_FILE;
 use baton_wire::Token;
 use std::io::Write as _;
@@ -15,7 +16,7 @@ use std::path::Path;
 pub struct News<'a> {
     /// Where a damaged database went.
     pub moved: Option<&'a Path>,
-    /// The first key, if it was just made.
+    /// The first admin key, or another one, if it was just made.
     pub first: Option<&'a Token>,
     /// Where a browser can come in, once and soon.
     pub login: Option<&'a str>,
@@ -47,12 +48,17 @@ pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Faul
     writeln!(out, "  data in     {kept}")?;
     writeln!(out)?;
     if let Some(first) = news.first {
-        writeln!(out, "  {}", bold("the first admin key, shown this once and kept in admin.key there:"))?;
+        writeln!(out, "  {}", bold("the admin key, shown this once and kept in admin.key there:"))?;
         writeln!(out, "  {}", first.reveal())?;
         writeln!(out)?;
     }
     if let Some(login) = news.login {
-        writeln!(out, "  {}", bold("for the browser, once and within two minutes (then: baton login):"))?;
+        let life = TICKET_LIFE.as_secs();
+        writeln!(
+            out,
+            "  {}",
+            bold(format_args!("for the browser, once and within {life} seconds (then: baton login):"))
+        )?;
         writeln!(out, "  {login}")?;
         writeln!(out)?;
     }

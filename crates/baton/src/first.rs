@@ -1,4 +1,4 @@
-//! The first key of an installation.
+//! The first key of an installation, and another one for those who have lost it.
 
 use crate::fault::Fault;
 use crate::local::ADMIN_KEY;
@@ -14,13 +14,10 @@ use std::path::Path;
 /// before it is made: a crash in between leaves a key that opens nothing, never a door without one.
 /// Answers with it if it was made just now.
 pub async fn key(store: &Store, data_dir: &Path) -> Result<Option<Token>, Fault> {
-    let unusable = |error: &dyn std::fmt::Display| {
-        Fault::new("start_failed", format!("the file {ADMIN_KEY} in {}: {error}", data_dir.display()))
-    };
+    let unusable = |error: &dyn std::fmt::Display| unusable(data_dir, error);
     let draw = || Ok(first::draw(&OsEntropy::default(), store.clock_now()).reveal());
     let text = node::load_secret(data_dir, ADMIN_KEY, draw).map_err(|e| unusable(&e))?;
     let token: Token = text.parse().map_err(|e| unusable(&e))?;
-    let no_store = |error: &StoreError| Fault::new("start_failed", format!("the first key cannot be made: {error}"));
     if first::found(store, &token).await.map_err(|e| no_store(&e))? {
         return Ok(Some(token));
     }
@@ -33,4 +30,21 @@ pub async fn key(store: &Store, data_dir: &Path) -> Result<Option<Token>, Fault>
         fs::remove_file(data_dir.join(ADMIN_KEY)).map_err(|e| unusable(&e))?;
     }
     Ok(None)
+}
+
+/// Makes another admin key of the first org and keeps it in the place of the first. Whoever can start
+/// a server on this directory and database holds everything anyway.
+pub async fn another(store: &Store, data_dir: &Path) -> Result<Token, Fault> {
+    let token = first::draw(&OsEntropy::default(), store.clock_now());
+    node::keep_secret(data_dir, ADMIN_KEY, &token.reveal()).map_err(|e| unusable(data_dir, &e))?;
+    first::another(store, &token).await.map_err(|e| no_store(&e))?;
+    Ok(token)
+}
+
+fn unusable(data_dir: &Path, error: &dyn std::fmt::Display) -> Fault {
+    Fault::new("start_failed", format!("the file {ADMIN_KEY} in {}: {error}", data_dir.display()))
+}
+
+fn no_store(error: &StoreError) -> Fault {
+    Fault::new("start_failed", format!("the admin key cannot be made: {error}"))
 }

@@ -3,11 +3,13 @@
 use crate::args::{CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand, OrgsArgs, OrgsCommand, RotateKeyArgs};
 use crate::client::{Client, Said, fresh_key};
 use crate::fault::Fault;
+use crate::local;
 use crate::pages::{self, Ask};
 use crate::paint::{bold, dim};
 use crate::print;
+use crate::target::{self, Shown};
 use baton_core::id::KeyId;
-use baton_wire::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, Object, OrgList, RotateKey};
+use baton_wire::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, Object, OrgList, RotateKey, Token};
 use comfy_table::Row;
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -51,8 +53,21 @@ async fn create(args: CreateKeyArgs) -> Result<(), Fault> {
 async fn rotate(args: RotateKeyArgs) -> Result<(), Fault> {
     let grace_ms = args.grace.map_or(0, |grace| grace.to_std().as_millis() as u64);
     let path = format!("{KEYS}/{}/rotate", args.id);
-    let said: Said<MadeKey> = Client::new(&args.client)?.post(&path, &RotateKey { grace_ms }, &fresh_key()).await?;
-    shown_once(&said.value, args.client.json)
+    let target = target::find(&args.client)?;
+    let local = match &target.key {
+        Shown::Local { address, data_dir } => Some((*address, data_dir.clone())),
+        Shown::Given(_) | Shown::Nothing => None,
+    };
+    let said: Said<MadeKey> = Client::to(target)?.post(&path, &RotateKey { grace_ms }, &fresh_key()).await?;
+    shown_once(&said.value, args.client.json)?;
+    // The key that this machine comes in with has another secret now.
+    if let (Some((address, data_dir)), Some(secret)) = (local, said.value.secret) {
+        let token: Token = secret.parse().map_err(|_| Fault::new("unexpected_answer", "the new secret is no key"))?;
+        if local::replace(address, &data_dir, &token)? {
+            writeln!(print::err(), "{}", dim("it is kept in admin.key in the place of the old one"))?;
+        }
+    }
+    Ok(())
 }
 
 async fn revoke(args: KeyArgs) -> Result<(), Fault> {

@@ -5,6 +5,7 @@
 //! that is up and holds that directory: after a crash, somebody else may listen on its port.
 
 use crate::address;
+use baton_engine::node;
 use baton_wire::Token;
 use std::fs;
 use std::io;
@@ -49,11 +50,24 @@ impl Drop for Noted {
 
 /// The key to a server on this machine, if we may read it.
 pub fn key(server: SocketAddr, data_dir: &Path) -> Option<Token> {
+    places(server, data_dir).find_map(|dir| read(&dir).ok().flatten())
+}
+
+/// Keeps another secret of the key that is kept for a server, if it is this one: it would open
+/// nothing any more. Whether it was.
+pub fn replace(server: SocketAddr, data_dir: &Path, token: &Token) -> io::Result<bool> {
+    let kept = |dir: &PathBuf| read(dir).is_ok_and(|kept| kept.is_some_and(|kept| kept.id == token.id));
+    let Some(dir) = places(server, data_dir).find(kept) else { return Ok(false) };
+    node::keep_secret(&dir, ADMIN_KEY, &token.reveal())?;
+    Ok(true)
+}
+
+/// Where the data of a server that is up on this machine may be.
+fn places(server: SocketAddr, data_dir: &Path) -> impl Iterator<Item = PathBuf> {
     let noted = notes().and_then(|notes| fs::read(notes.join(server.port().to_string())).ok());
     let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()).map(PathBuf::from);
     // At another address of this machine somebody else may listen on the same port.
-    let up = |dir: &PathBuf| address::alive(dir) == Some(server);
-    noted.into_iter().chain([data_dir.to_owned()]).filter(up).find_map(|dir| read(&dir).ok().flatten())
+    noted.into_iter().chain([data_dir.to_owned()]).filter(move |dir| address::alive(dir) == Some(server))
 }
 
 /// The first key, as it is kept in a data directory.

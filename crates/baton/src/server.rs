@@ -86,7 +86,10 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         let signer = Signer::new(seal_key.derive("webhooks"));
         registry.deliver(Deliver { signer: signer.clone(), carrier });
         let engine = start(store.clone(), registry, settings, &seal_key).await?;
-        let first = first::key(&store, &settings.store.data_dir).await?;
+        let mut first = first::key(&store, &settings.store.data_dir).await?;
+        if first.is_none() && settings.new_admin_key {
+            first = Some(first::another(&store, &settings.store.data_dir).await?);
+        }
         let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
         Ok((listener, engine, first, secrets))
     };

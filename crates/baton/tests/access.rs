@@ -120,6 +120,11 @@ fn keys_are_made_listed_rotated_and_revoked() {
     server.ask(&["keys", "rotate", &id]).failed(1, "key_dead");
     let own = server.ask(&["keys", "revoke", &server.key]);
     own.failed(1, "own_key");
+    // The key that this machine comes in with is kept up to date.
+    let first = server.ask(&["keys", "rotate", &server.key]).ok();
+    assert!(first.err.contains("kept in admin.key"), "{first:?}");
+    server.ask(&["keys", "me", "--key", &server.key]).failed(1, "unauthenticated");
+    server.ask(&["keys", "me"]).ok();
     let gone = server.ask(&["keys", "revoke", "key_018bcfe568007001800000000000002a"]);
     assert!(gone.failed(1, "key_not_found").contains("hint: keys are listed by"), "{gone:?}");
     assert_eq!(server.ask(&["keys", "create", "x", "--role", "king"]).code, Some(2));
@@ -309,5 +314,24 @@ fn up_prints_a_link_and_serve_prints_none() {
     }
     let server = Server::serve(&data, &["--log-filter", "trace"]);
     assert!(!server.said("bt_"));
+    server.stop();
+}
+
+#[test]
+fn who_has_lost_the_admin_key_makes_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::serve(dir.path(), &[]);
+    let lost = server.key.clone();
+    server.stop();
+    std::fs::remove_file(dir.path().join("admin.key")).unwrap();
+    // Starting again makes none by itself: that would be a door for whoever can remove a file.
+    let server = Server::serve(dir.path(), &[]);
+    server.ask(&["keys", "me"]).failed(1, "unauthenticated");
+    server.ask(&["keys", "me", "--key", &lost]).ok();
+    server.stop();
+    let server = Server::serve(dir.path(), &["--new-admin-key"]);
+    let me = server.ask(&["keys", "me", "--json"]).ok().json();
+    assert_eq!((&me["key"]["role"], &me["key"]["label"]), (&json!("admin"), &json!("another admin key")));
+    server.ask(&["keys", "revoke", &lost]).ok();
     server.stop();
 }

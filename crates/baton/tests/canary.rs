@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use support::{Door, Server, get, http, run_with};
+use support::{Door, Schema, Server, get, http, run_with};
 
 /// The files that are there to keep a secret.
 const KEEPERS: [&str; 2] = ["admin.key", "seal.key"];
@@ -57,8 +57,8 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Everything on the disk but what keeps secrets; whether the log of the database was among it.
-fn on_disk(dir: &Path, canaries: &Canaries, public: &str) -> bool {
-    let (mut known, mut log) = (false, false);
+fn on_disk(dir: &Path, canaries: &Canaries, public: Option<&str>) -> bool {
+    let (mut known, mut log) = (public.is_none(), false);
     for path in files(dir) {
         let name = path.file_name().unwrap().to_str().unwrap();
         if KEEPERS.contains(&name) {
@@ -66,7 +66,7 @@ fn on_disk(dir: &Path, canaries: &Canaries, public: &str) -> bool {
         }
         let bytes = std::fs::read(&path).unwrap();
         canaries.not_in(name, &bytes);
-        known |= contains(&bytes, public.as_bytes());
+        known |= public.is_some_and(|public| contains(&bytes, public.as_bytes()));
         log |= name.ends_with("-wal") && !bytes.is_empty();
     }
     assert!(known, "the key's own name is found, so this looks in the right place");
@@ -95,9 +95,31 @@ impl Client {
 }
 
 #[test]
-fn no_secret_is_found_where_it_does_not_belong() {
+fn no_secret_is_found_where_it_does_not_belong_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::serve(dir.path(), &["--log-filter", "trace"]);
+    let (server, canaries, id) = sung(server, dir.path());
+    assert!(on_disk(dir.path(), &canaries, Some(&id)), "what was written lately stands in the database's log");
+    not_logged(server, &canaries, &id);
+    on_disk(dir.path(), &canaries, Some(&id));
+}
+
+#[test]
+fn no_secret_is_found_where_it_does_not_belong_on_postgresql() {
+    let Some(schema) = Schema::create() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::serve(dir.path(), &["--log-filter", "trace", "--database", schema.url()]);
+    let (server, canaries, id) = sung(server, dir.path());
+    not_logged(server, &canaries, &id);
+    on_disk(dir.path(), &canaries, None);
+    let dump = schema.dump();
+    canaries.not_in("the database", dump.as_bytes());
+    assert!(dump.contains(&id), "the key's own name is found, so this looks in the right place");
+    schema.remove();
+}
+
+/// Everything that lets somebody in, used in every way there is; and the id of a key.
+fn sung(server: Server, dir: &Path) -> (Server, Canaries, String) {
     let admin = Client { door: server.door() };
     let mut canaries = Canaries::default();
     canaries.add("the first key", &server.key);
@@ -172,8 +194,7 @@ fn no_secret_is_found_where_it_does_not_belong() {
     server.ask(&["jobs", "list", "--project", "p", "--key", &wrong]).failed(1, "unauthenticated");
     run_with(&["keys", "me", "--server", &server.url()], "", &[("BATON_KEY", &wrong)]).failed(1, "unauthenticated");
     server.ask(&["login"]).ok();
-    let doctor =
-        server.ask(&["doctor", "--data-dir", dir.path().to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
+    let doctor = server.ask(&["doctor", "--data-dir", dir.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
     canaries.not_in("what the doctor says", doctor.out.as_bytes());
 
     let mut after = String::new();
@@ -189,11 +210,14 @@ fn no_secret_is_found_where_it_does_not_belong() {
         let (_, head, body) = http(&admin.door, "GET", path, "", "").unwrap();
         canaries.not_in(path, format!("{head}{body}").as_bytes());
     }
-    assert!(on_disk(dir.path(), &canaries, id), "what was written lately stands in the database's log");
+    (server, canaries, id.to_owned())
+}
+
+/// It ends, and nothing of it is in what it said.
+fn not_logged(server: Server, canaries: &Canaries, id: &str) {
     server.signal("TERM");
     let (status, logged) = server.ended();
     assert_eq!(status.code(), Some(0));
-    on_disk(dir.path(), &canaries, id);
     let logged = logged.join("\n");
     for line in logged.lines() {
         // With its line, and without the secret in it.

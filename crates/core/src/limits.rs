@@ -35,6 +35,8 @@ pub const PRUNE_EVENTS: usize = 5_000;
 
 /// Projects, job types or responsibilities that one key names.
 pub const GRANT_NAMES: usize = 100;
+/// Sessions of one key that were left and are not over yet.
+pub const ENDED_SESSIONS: usize = 100;
 /// Options of one decision.
 pub const OPTIONS: usize = 20;
 /// How often one decision is escalated.

@@ -40,6 +40,12 @@ pub fn load_secret(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<Str
     }
     create_private(dir)?;
     let text = make()?;
+    keep_secret(dir, name, &text)?;
+    Ok(text)
+}
+
+/// Writes a secret into a file of the data directory, instead of what may be in it.
+pub fn keep_secret(dir: &Path, name: &str, text: &str) -> io::Result<()> {
     // Whole or not at all: a half-written key after a crash would lock the history for ever.
     let draft = dir.join(format!("{name}.new"));
     let mut options = OpenOptions::new();
@@ -49,9 +55,8 @@ pub fn load_secret(dir: &Path, name: &str, make: impl FnOnce() -> io::Result<Str
     let mut file = options.open(&draft)?;
     writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(&draft, &path)?;
-    File::open(dir)?.sync_all()?;
-    Ok(text)
+    fs::rename(&draft, dir.join(name))?;
+    File::open(dir)?.sync_all()
 }
 
 /// What is in there is nobody else's business.

@@ -35,7 +35,7 @@ impl Options {
         Self {
             node,
             slots: 2,
-            errand_slots: 8,
+            errand_slots: 32,
             seal_key: None,
             seal_memory: None,
             beat_every: Duration::from_secs(10),

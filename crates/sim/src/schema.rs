@@ -31,6 +31,24 @@ impl Schema {
         Ok(Some(Self { url: format!("{base}{joint}options=-csearch_path%3D{name}"), name }))
     }
 
+    /// Every row of every table as text, bytes as hexadecimal digits.
+    pub async fn dump(&self) -> Result<String> {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.context("connecting to look")?;
+        let connection = tokio::spawn(connection);
+        let named = "SELECT tablename FROM pg_tables WHERE schemaname = $1";
+        let mut text = String::new();
+        for table in client.query(named, &[&self.name]).await? {
+            let all = format!("SELECT t::text FROM {} t", table.get::<_, String>(0));
+            for row in client.query(&all, &[]).await? {
+                text.push_str(row.get(0));
+                text.push('\n');
+            }
+        }
+        drop(client);
+        connection.await??;
+        Ok(text)
+    }
+
     pub async fn remove(self) -> Result<()> {
         run(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name)).await
     }

@@ -5,8 +5,7 @@ use crate::app::App;
 use crate::problem::Fault;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use baton_core::Micros;
-use baton_core::access::{Grant, Key, Proof};
+use baton_core::access::{Ended, Grant, Key, Proof};
 use baton_core::command::Actor;
 use baton_core::id::KeyId;
 use baton_core::{OrgId, ProjectId, TypeName};
@@ -23,8 +22,8 @@ pub struct Caller {
     pub kept: Arc<Key>,
     /// Of the secret that was shown, now or when the session was opened.
     pub proof: Proof,
-    /// When the session ends, if it came with one.
-    pub until: Option<Micros>,
+    /// The session that it came with, if it came with one.
+    pub session: Option<Ended>,
 }
 
 impl Caller {

@@ -13,13 +13,17 @@ use crate::door::ticket::{Holder, Ticket};
 use crate::limits::TICKET_LIFE;
 use crate::problem::Fault;
 use crate::query::Params;
+use crate::wait;
 use axum::Extension;
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, SET_COOKIE};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use baton_core::access::change::{Act, Change};
+use baton_core::access::session::Session;
 use baton_core::time::Span;
+use baton_store::StoreError;
 use baton_wire::{HandIn, Key, LoggedIn, LoginLink, Time};
 
 const PAGE: &str = include_str!("page.html");
@@ -45,7 +49,7 @@ pub async fn script() -> impl IntoResponse {
 /// A new link, for the holder of a key.
 pub async fn link(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {
     call.body.expect_nothing()?;
-    if caller.until.is_some() {
+    if caller.session.is_some() {
         return Err(Fault::new("forbidden", "a session opens no other sessions; this takes a key"));
     }
     let ticket = app.tickets().issue(app.entropy(), Holder { key: caller.key, proof: caller.proof })?;
@@ -75,9 +79,34 @@ pub async fn enter(
     Ok((StatusCode::CREATED, cookie, answer).into_response())
 }
 
-/// Makes a browser forget its session, whatever became of it.
-pub async fn leave(secure: Option<Extension<Secure>>, headers: HeaderMap, params: Params) -> Result<Response, Fault> {
+/// Ends a session for good, and makes its browser forget it, whatever became of it.
+pub async fn leave(
+    State(app): State<App>,
+    secure: Option<Extension<Secure>>,
+    headers: HeaderMap,
+    params: Params,
+) -> Result<Response, Fault> {
     params.allow(&[])?;
+    if let Ok(Some(session)) = session::presented(&headers) {
+        session::same_origin(&Method::DELETE, &headers)?;
+        end(&app, &session).await?;
+    }
     let secure = session::is_secure(&headers, secure.map(|Extension(secure)| secure).unwrap_or_default());
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session::forgotten(secure))]).into_response())
+}
+
+/// One that is over already needs no end.
+async fn end(app: &App, session: &Session) -> Result<(), Fault> {
+    let caller = match app.keyring().resume(app.sessions(), session).await {
+        Ok(caller) => caller,
+        Err(fault) if fault.code() == "unauthenticated" => return Ok(()),
+        Err(fault) => return Err(fault),
+    };
+    let Some(session) = caller.session else { return Ok(()) };
+    let actor = caller.actor();
+    let leave = Change { org: caller.org, id: caller.key, act: Act::Leave(session), by: None };
+    let committed = wait::commit(app.store().commit(leave, actor)).await.ok_or(StoreError::OutcomeUnknown)?;
+    app.keyring().forget(caller.key);
+    committed?;
+    Ok(())
 }

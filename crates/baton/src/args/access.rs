@@ -135,7 +135,7 @@ Examples:
   baton login --context production
   xdg-open \"$(baton login)\"
 
-The link works once and for two minutes; the browser may then do for twelve hours what the key may.")]
+The link works once and for thirty seconds; the browser may then do for twelve hours what the key may.")]
 pub struct LoginArgs {
     #[command(flatten)]
     pub client: ClientArgs,

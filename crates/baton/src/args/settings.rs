@@ -65,6 +65,9 @@ pub struct SettingsArgs {
     /// A host that may be called although its address is not public, such as localhost:8080. May be repeated
     #[arg(long, env = "BATON_ALLOW_HOST", value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub allow_host: Vec<String>,
+    /// Make another admin key and keep it in the data directory: for those who have lost theirs
+    #[arg(long)]
+    pub new_admin_key: bool,
     #[command(flatten)]
     pub queue: QueueArgs,
 }
@@ -112,6 +115,7 @@ Examples:
   baton up
   baton up --listen 127.0.0.1:8080 --data-dir /var/tmp/baton
   baton up --database postgres://me@localhost/baton
+  baton up --new-admin-key                   after the admin key was lost
 
 A damaged database file is moved aside, and an empty one is started.")]
 pub struct UpArgs {

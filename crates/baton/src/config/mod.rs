@@ -64,6 +64,8 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// Who may be called wherever they are.
     pub reach: Allow,
+    /// Another admin key is to be made.
+    pub new_admin_key: bool,
 }
 
 /// A database URL. It may hold a password, so it is never printed as it is.
@@ -143,6 +145,7 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
         rules: queue::rules(&args.queue, &file.queue)?,
         rate: rate(args.rate_limit.clone(), file.rate_limit)?,
         reach: reach(&args.allow_host, &file.allow_hosts)?,
+        new_admin_key: args.new_admin_key,
         store: store_of(&args.store, file)?,
     })
 }

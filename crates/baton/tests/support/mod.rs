@@ -280,6 +280,10 @@ impl Schema {
         &self.0.url
     }
 
+    pub fn dump(&self) -> String {
+        wait_for(self.0.dump()).unwrap()
+    }
+
     pub fn remove(self) {
         wait_for(self.0.remove()).unwrap();
     }

@@ -1,10 +1,10 @@
 //! Making, rotating and revoking keys, and founding the orgs that they belong to.
 
 use super::grant::{BadGrant, Grant};
-use super::key::{GRACE_MAX, Key, Proof, Replaced};
+use super::key::{Ended, GRACE_MAX, Key, Proof, Replaced};
 use crate::canon::Json;
 use crate::changes::Changes;
-use crate::command::{Actor, Command, Ctx, Decision, Reads, Refusal};
+use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::doc::{self, Doc};
 use crate::event::{Event, Head};
@@ -55,6 +55,12 @@ pub enum KeyError {
     Dead(KeyId),
     #[error("key {0} cannot revoke itself; use another admin key")]
     Own(KeyId),
+    #[error("key {0}, which asks for this, was revoked or has expired meanwhile")]
+    Shut(KeyId),
+    #[error(
+        "{max} sessions of key {id} were ended lately, which is as many as are remembered; rotate the key to end all"
+    )]
+    Sessions { id: KeyId, max: usize },
 }
 
 impl Refusal for KeyError {
@@ -66,6 +72,8 @@ impl Refusal for KeyError {
             Self::Grant(_) | Self::Label { .. } | Self::Expired | Self::Grace { .. } => "invalid_key",
             Self::Dead(_) => "key_dead",
             Self::Own(_) => "own_key",
+            Self::Shut(_) => "unauthenticated",
+            Self::Sessions { .. } => "too_many_sessions",
         }
     }
 }
@@ -89,6 +97,7 @@ impl NewKey {
             expires_at: self.expires_at,
             revoked_at: None,
             rotated_at: None,
+            ended: Vec::new(),
         })
     }
 }
@@ -164,6 +173,8 @@ pub enum Act {
         grace: Span,
     },
     Revoke,
+    /// A session that was opened with it is not to be used any more.
+    Leave(Ended),
 }
 
 #[derive(Clone, Debug)]
@@ -171,14 +182,19 @@ pub struct Change {
     pub org: OrgId,
     pub id: KeyId,
     pub act: Act,
+    /// The key of the same org whose holder asks. It must be alive in this very commit: of two
+    /// that revoke each other at once one is first, and the other one is not heard any more.
+    pub by: Option<KeyId>,
 }
 
 impl Change {
-    pub fn create(org: OrgId, new: NewKey) -> Self {
-        Self { org, id: new.id, act: Act::Create(Box::new(new)) }
-    }
-
-    fn decided(&self, doc: Option<&Doc>, cx: &Ctx<'_>) -> Result<(Kept, Changes), KeyError> {
+    fn decided(&self, view: &View<'_>, cx: &Ctx<'_>) -> Result<(Kept, Changes), KeyError> {
+        if let Some(by) = self.by
+            && !view.doc(&Key::at(by)).and_then(Key::of).is_some_and(|key| key.is_alive(cx.now))
+        {
+            return Err(KeyError::Shut(by));
+        }
+        let doc = view.doc(&Key::at(self.id));
         let known = doc.and_then(Key::of);
         let head = doc.map_or(Head::NONE, |doc| doc.head);
         let none = || KeyError::NotFound(self.id);
@@ -197,13 +213,25 @@ impl Change {
                 (Key { proof: *proof, replaced, rotated_at: Some(cx.now), ..old }, "key.rotated")
             }
             // Somebody who can still come in is left, always.
-            Act::Revoke if *cx.actor == Actor::Key(self.id) => return Err(KeyError::Own(self.id)),
+            Act::Revoke if self.by == Some(self.id) => return Err(KeyError::Own(self.id)),
             Act::Revoke => {
                 let old = known.ok_or_else(none)?;
                 if old.revoked_at.is_some() {
                     return Ok((Kept { id: self.id, key: old, changed: false }, Changes::none()));
                 }
-                (Key { revoked_at: Some(cx.now), replaced: None, ..old }, "key.revoked")
+                (Key { revoked_at: Some(cx.now), replaced: None, ended: Vec::new(), ..old }, "key.revoked")
+            }
+            Act::Leave(session) => {
+                let mut key = known.ok_or_else(none)?;
+                if key.has_ended(&session.session) {
+                    return Ok((Kept { id: self.id, key, changed: false }, Changes::none()));
+                }
+                key.ended.retain(|ended| cx.now < ended.until);
+                if key.ended.len() >= limits::ENDED_SESSIONS {
+                    return Err(KeyError::Sessions { id: self.id, max: limits::ENDED_SESSIONS });
+                }
+                key.ended.push(*session);
+                (key, "key.session_ended")
             }
         };
         let changes = put(self.id, &key, head, kind);
@@ -220,11 +248,13 @@ impl Command for Change {
     }
 
     fn reads(&self, _: &Definitions) -> Reads {
-        Reads::doc(Key::at(self.id))
+        let mut reads = Reads::doc(Key::at(self.id));
+        reads.docs.extend(self.by.map(Key::at));
+        reads
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Kept, KeyError> {
-        match self.decided(view.doc(&Key::at(self.id)), cx) {
+        match self.decided(view, cx) {
             Ok((kept, changes)) => Decision::Done(kept, changes),
             Err(no) => Decision::Refused(no),
         }
@@ -250,7 +280,11 @@ mod tests {
     }
 
     fn act(act: Act) -> Change {
-        Change { org: OrgId::default(), id: ID, act }
+        Change { org: OrgId::default(), id: ID, act, by: None }
+    }
+
+    fn create(new: NewKey) -> Change {
+        Change { id: new.id, ..act(Act::Create(Box::new(new))) }
     }
 
     #[test]
@@ -266,7 +300,7 @@ mod tests {
     #[test]
     fn a_key_is_made_rotated_and_revoked() {
         let mut top = BenchTop::new();
-        let create = Change::create(OrgId::default(), new(Role::Operator));
+        let create = create(new(Role::Operator));
         assert_eq!(top.refuse(&act(Act::Revoke)).code(), "key_not_found");
         top.done(&create);
         assert_eq!(top.refuse(&create).code(), "key_exists");
@@ -289,11 +323,32 @@ mod tests {
     #[test]
     fn nobody_locks_the_door_behind_themselves() {
         let mut top = BenchTop::new();
-        top.done(&Change::create(OrgId::default(), new(Role::Admin)));
-        top.actor = Actor::Key(ID);
-        assert_eq!(top.refuse(&act(Act::Revoke)).code(), "own_key");
-        top.actor = Actor::Key(KeyId(Uuid::from_u128(8)));
-        assert!(top.done(&act(Act::Revoke)).changed);
+        let other = KeyId(Uuid::from_u128(8));
+        top.done(&create(new(Role::Admin)));
+        top.done(&create(NewKey { id: other, ..new(Role::Admin) }));
+        let revoke = |id, by| Change { id, by: Some(by), ..act(Act::Revoke) };
+        assert_eq!(top.refuse(&revoke(ID, ID)).code(), "own_key");
+        assert!(top.done(&revoke(ID, other)).changed);
+        assert_eq!(top.refuse(&revoke(other, ID)), KeyError::Shut(ID), "it was first");
+        assert_eq!(top.refuse(&revoke(ID, KeyId(Uuid::from_u128(9)))).code(), "unauthenticated");
+    }
+
+    #[test]
+    fn sessions_that_were_left_are_remembered_until_they_would_be_over() {
+        let mut top = BenchTop::new();
+        top.done(&create(new(Role::Viewer)));
+        let session = |n: usize, until| Ended { session: Digest::of(&[&n.to_be_bytes()]), until };
+        let soon = NOW.plus(Span::secs(60));
+        for n in 0..limits::ENDED_SESSIONS {
+            assert!(top.done(&act(Act::Leave(session(n, soon)))).changed);
+        }
+        assert!(!top.done(&act(Act::Leave(session(0, soon)))).changed, "it was left before");
+        let late = act(Act::Leave(session(limits::ENDED_SESSIONS, soon.plus(Span::secs(60)))));
+        assert_eq!(top.refuse(&late).code(), "too_many_sessions");
+        top.now = soon;
+        let kept = top.done(&late).key;
+        assert_eq!(kept.ended.len(), 1, "the others are over anyway");
+        assert!(kept.has_ended(&session(limits::ENDED_SESSIONS, soon).session));
     }
 
     #[test]
@@ -307,7 +362,7 @@ mod tests {
             NewKey { expires_at: Some(NOW), ..new(Role::Viewer) },
             NewKey { grant: Grant { types: Some([].into()), ..Grant::of(Role::Worker) }, ..new(Role::Worker) },
         ] {
-            assert_eq!(top.refuse(&Change::create(OrgId::default(), bad)).code(), "invalid_key");
+            assert_eq!(top.refuse(&create(bad)).code(), "invalid_key");
         }
     }
 }

@@ -66,7 +66,18 @@ impl Grant {
     }
 
     pub fn reaches(&self, project: &ProjectId, kind: &TypeName) -> bool {
-        self.reaches_project(project) && self.types.as_ref().is_none_or(|types| types.contains(kind))
+        self.reaches_project(project) && self.reaches_type(kind)
+    }
+
+    fn reaches_type(&self, kind: &TypeName) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(kind))
+    }
+
+    /// Reaches whatever is of this project, or any, and of this type, or any.
+    pub fn reaches_all_of(&self, project: Option<&ProjectId>, kind: Option<&TypeName>) -> bool {
+        let within = |scope: bool, named: Option<bool>| !scope || named == Some(true);
+        within(self.projects.is_some(), project.map(|project| self.reaches_project(project)))
+            && within(self.types.is_some(), kind.map(|kind| self.reaches_type(kind)))
     }
 
     /// Reaches everything of its org.
@@ -109,6 +120,17 @@ mod tests {
         assert!(reaches("p", "echo"));
         assert!(!reaches("q", "echo") && !reaches("p", "noop"));
         assert!(!grant.is_whole() && Grant::of(Role::Viewer).is_whole());
+        let all_of = |grant: &Grant, project: Option<&str>, kind: Option<&str>| {
+            let (project, kind) = (project.map(|p| p.parse().unwrap()), kind.map(|k| k.parse().unwrap()));
+            grant.reaches_all_of(project.as_ref(), kind.as_ref())
+        };
+        assert!(all_of(&grant, Some("p"), Some("echo")));
+        for (project, kind) in [(None, None), (Some("p"), None), (None, Some("echo")), (Some("q"), Some("echo"))] {
+            assert!(!all_of(&grant, project, kind), "{project:?} {kind:?}");
+        }
+        let one = Grant { types: None, ..grant.clone() };
+        assert!(all_of(&one, Some("p"), None) && all_of(&one, Some("p"), Some("noop")) && !all_of(&one, None, None));
+        assert!(all_of(&Grant::of(Role::Operator), None, None));
     }
 
     #[test]

@@ -28,6 +28,14 @@ pub struct Replaced {
     pub until: Micros,
 }
 
+/// A session that was ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub session: Digest,
+    /// When it would have ended by itself; nobody needs to remember it longer.
+    pub until: Micros,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// What people call it.
@@ -44,6 +52,9 @@ pub struct Key {
     pub revoked_at: Option<Micros>,
     #[serde(default)]
     pub rotated_at: Option<Micros>,
+    /// Sessions that somebody has left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<Ended>,
 }
 
 impl Key {
@@ -68,6 +79,10 @@ impl Key {
     pub fn proofs(&self, now: Micros) -> impl Iterator<Item = Proof> {
         let before = self.replaced.filter(|old| now < old.until).map(|old| old.proof);
         [self.proof].into_iter().chain(before).filter(move |_| self.is_alive(now))
+    }
+
+    pub fn has_ended(&self, session: &Digest) -> bool {
+        self.ended.iter().any(|ended| ended.session == *session)
     }
 
     /// Whether a secret with this hash opens the door now.
@@ -101,6 +116,7 @@ mod tests {
             expires_at: Some(Micros(100)),
             revoked_at: None,
             rotated_at: None,
+            ended: vec![Ended { session: Digest::of(&[b"s"]), until: Micros(90) }],
         }
     }
 

@@ -7,5 +7,5 @@ pub mod role;
 pub mod session;
 
 pub use grant::{BadGrant, Grant};
-pub use key::{Key, Proof};
+pub use key::{Ended, Key, Proof};
 pub use role::{Right, Role};

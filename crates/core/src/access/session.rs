@@ -1,6 +1,6 @@
 //! Login sessions: what a browser holds instead of a key.
 //!
-//! Nothing is kept of them. A session says whose it is and until when, under a MAC that also covers
+//! Nothing is kept of them but that somebody has left one. A session says whose it is and until when, under a MAC that also covers
 //! the proof of the key's secret: so it ends with its time, and with its key, be that revoked, expired
 //! or given another secret.
 
@@ -71,6 +71,11 @@ impl Sessions {
 }
 
 impl Session {
+    /// What it is called where it may be read by others: nothing can be opened with it.
+    pub fn name(&self) -> Digest {
+        Digest::of(&[&self.mac.0])
+    }
+
     /// The text itself. Whoever calls this hands a session to somebody.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}{}_{:016x}_{}", self.key.0.simple(), self.until.0, self.mac)

@@ -129,6 +129,9 @@ pub enum EnqueueError {
     BadMessageId,
     #[error("this message was enqueued before as {job}, which has ended and is no longer kept")]
     MessageForgotten { job: JobId },
+    /// Which one is not told: whoever asks may not be allowed to see it.
+    #[error("this message id stands for a job of another type in this project")]
+    MessageOfAnotherType,
     #[error("{what} has no room: {waiting} jobs wait{}, at most {limit} may", beside(*own))]
     QueueFull {
         what: String,
@@ -168,7 +171,7 @@ impl Refusal for EnqueueError {
             Self::InvalidPayload { .. } => "invalid_payload",
             Self::TooFarAhead { .. } | Self::DeadlinePast | Self::DeadlineBeforeStart => "invalid_time",
             Self::BadMessageId => "invalid_message_id",
-            Self::MessageForgotten { .. } => "duplicate_message",
+            Self::MessageForgotten { .. } | Self::MessageOfAnotherType => "duplicate_message",
             Self::QueueFull { .. } => "queue_full",
             Self::Disabled => "queue_disabled",
         }

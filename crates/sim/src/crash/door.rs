@@ -56,7 +56,7 @@ fn proof(n: u8) -> Proof {
 
 /// Says it under a key, so that saying it again changes nothing.
 async fn key(client: &Client<'_>, step: &str, act: Act) -> Result<()> {
-    let change = Change { org: OrgId::default(), id: KEY, act };
+    let change = Change { org: OrgId::default(), id: KEY, act, by: None };
     let render = |kept: &Kept| Rendered { status: 200, body: kept.id.to_string() };
     match client.store.commit_once(change, Actor::Api, once(step, render)).await? {
         Answer::Fresh(_) | Answer::Replayed(_) => Ok(()),

@@ -45,5 +45,5 @@ pub(super) async fn lock(client: &Client<'_>, rng: &mut Rng) {
             Act::Create(Box::new(NewKey { id, label: "one".to_owned(), grant, proof, expires_at: None }))
         }
     };
-    client.shout(Change { org: OrgId::default(), id, act }).await;
+    client.shout(Change { org: OrgId::default(), id, act, by: None }).await;
 }

@@ -17,7 +17,7 @@ pub fn me() -> Operation {
 pub fn login_link() -> Operation {
     let link = json!({ "path": format!("/login#bt_{}", "7".repeat(64)), "expiresAt": "2027-01-15T09:02:00.000000Z" });
     Operation::new("createLoginLink", Tag::Access, "Get a link to come in with a browser")
-        .about("It works once, for two minutes, and lets a browser do what this key may. A session gets none.")
+        .about("It works once, for thirty seconds, and lets a browser do what this key may. A session gets none.")
         .bare()
         .unkeyed()
         .answers::<LoginLink>(201, "The link.", link)
@@ -38,11 +38,10 @@ pub fn enter() -> Operation {
 }
 
 pub fn leave() -> Operation {
-    Operation::new("logOut", Tag::Access, "Make the browser forget its session").answer(
-        204,
-        "It is forgotten.",
-        Content::Nothing,
-    )
+    Operation::new("logOut", Tag::Access, "End the session")
+        .about("A session that was handed in opens nothing any more, here at once and at other nodes within a second.")
+        .answer(204, "It has ended, and the browser forgets it.", Content::Nothing)
+        .refuses(&["forbidden_origin", "too_many_sessions"])
 }
 
 pub fn list() -> Operation {

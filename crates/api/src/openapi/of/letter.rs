@@ -30,4 +30,5 @@ pub fn requeue() -> Operation {
         .answers::<LettersRequeued>(201, "There are new jobs.", example::letters_requeued())
         .answers::<LettersRequeued>(200, "Nothing new was made.", example::letters_left())
         .refuses(&REQUEUE)
+        .refuses(&["out_of_scope"])
 }

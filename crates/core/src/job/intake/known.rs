@@ -26,12 +26,12 @@ impl<'a> Intake<'a> {
         if let Some(id) = self.messages.get(message)
             && let Some(made) = self.made.iter().find(|made| made.job.id == *id)
         {
-            return Ok(Some(standing(&made.job, &made.cold, None, How::SameMessage)));
+            return same(order, standing(&made.job, &made.cold, None, How::SameMessage));
         }
         let known = self.messages.get(message).copied().or_else(|| self.view.message(message, now));
         let Some(id) = known else { return Ok(None) };
         match self.view.record(id) {
-            Some((job, cold, ending)) => Ok(Some(standing(job, cold, ending, How::SameMessage))),
+            Some((job, cold, ending)) => same(order, standing(job, cold, ending, How::SameMessage)),
             None => Err(EnqueueError::MessageForgotten { job: id }),
         }
     }
@@ -132,6 +132,11 @@ impl<'a> Intake<'a> {
         self.changes = changes.job(Change::Put(Job { dedupe: None, ..job.clone() }));
         true
     }
+}
+
+/// What a message stands for is an answer only to somebody who asks for the same.
+fn same(order: &Enqueue, known: Enqueued) -> Result<Option<Enqueued>, EnqueueError> {
+    if known.job.kind.name == order.kind { Ok(Some(known)) } else { Err(EnqueueError::MessageOfAnotherType) }
 }
 
 fn standing(job: &Job, cold: &Cold, ending: Option<&Ending>, how: How) -> Enqueued {
