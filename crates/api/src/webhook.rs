@@ -97,7 +97,17 @@ pub async fn create(State(app): State<App>, caller: Caller, call: Call) -> Resul
     caller.reach_all()?;
     let new: NewWebhook = call.body.parse()?;
     let keyed = call.keyed("POST /api/v1/webhooks", &new)?;
-    // Two at once may both find room for the last one; the number need not be exact.
+    let room = room(&app, &caller).await?;
+    let (high, low) = app.entropy().words();
+    let id = WebhookId(Ids::new(Seed { high, low, at: app.store().clock_now() }).uuid());
+    let place = app.store().tail()?.to_string();
+    let act = Act::Create { spec: new.spec(), place, signer: app.signer().fingerprint(), room };
+    secret(&app, &caller, keyed, Change { org: caller.org.clone(), id, act }, 201).await
+}
+
+/// Whether one more can be told things. Two at once may both find room for the last one; the number
+/// need not be exact.
+async fn room(app: &App, caller: &Caller) -> Result<bool, Fault> {
     let told = ListDocs {
         org: caller.org.clone(),
         class: Class::Webhook,
@@ -107,12 +117,7 @@ pub async fn create(State(app): State<App>, caller: Caller, call: Call) -> Resul
         after: None,
         limit: WEBHOOKS,
     };
-    let room = wait::read(app.store().docs(told)).await?.items.len() < WEBHOOKS;
-    let (high, low) = app.entropy().words();
-    let id = WebhookId(Ids::new(Seed { high, low, at: app.store().clock_now() }).uuid());
-    let place = app.store().tail()?.to_string();
-    let act = Act::Create { spec: new.spec(), place, signer: app.signer().fingerprint(), room };
-    secret(&app, &caller, keyed, Change { org: caller.org.clone(), id, act }, 201).await
+    Ok(wait::read(app.store().docs(told)).await?.items.len() < WEBHOOKS)
 }
 
 pub async fn update(
@@ -166,7 +171,7 @@ pub async fn enable(State(app): State<App>, caller: Caller, id: Id, call: Call) 
     let asked: EnableWebhook = call.body.parse_or_default()?;
     let keyed = call.keyed("POST /api/v1/webhooks/{webhookId}/enable", &asked)?;
     let place = if asked.skip_missed { Some(app.store().tail()?.to_string()) } else { None };
-    let command = Change { org: caller.org.clone(), id, act: Act::Enable { place } };
+    let command = Change { org: caller.org.clone(), id, act: Act::Enable { place, room: room(&app, &caller).await? } };
     idempotency::commit(&app, &caller, command, keyed, show_kept).await
 }
 

@@ -163,14 +163,21 @@ impl Client {
         if status.is_success() {
             return Ok(Answer::Said { body: body.to_vec(), replayed });
         }
+        let mut in_flight = false;
         let fault = match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => Fault::answered(problem),
+            Ok(problem) => {
+                // The same request, sent before, is still being worked on.
+                in_flight = problem.code == "idempotency_in_flight";
+                Fault::answered(problem)
+            }
             Err(_) => Fault::new("unexpected_answer", format!("{} answered with {status} and no reason", self.server))
                 .hint("is that really Baton? check --server")
                 .about(&id),
         };
         // A full queue says when to come again too, but emptying it takes longer than we would wait.
-        let busy = (status == StatusCode::SERVICE_UNAVAILABLE && again_soon) || status == StatusCode::REQUEST_TIMEOUT;
+        let busy = (status == StatusCode::SERVICE_UNAVAILABLE && again_soon)
+            || status == StatusCode::REQUEST_TIMEOUT
+            || in_flight;
         Ok(if busy { Answer::Busy(fault) } else { Answer::Refused(fault) })
     }
 

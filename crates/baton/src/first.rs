@@ -36,8 +36,9 @@ pub async fn key(store: &Store, data_dir: &Path) -> Result<Option<Token>, Fault>
 /// a server on this directory and database holds everything anyway.
 pub async fn another(store: &Store, data_dir: &Path) -> Result<Token, Fault> {
     let token = first::draw(&OsEntropy::default(), store.clock_now());
-    node::keep_secret(data_dir, ADMIN_KEY, &token.reveal()).map_err(|e| unusable(data_dir, &e))?;
+    // Made before it is kept: what is kept now may still open, and is not given up for nothing.
     first::another(store, &token).await.map_err(|e| no_store(&e))?;
+    node::keep_secret(data_dir, ADMIN_KEY, &token.reveal()).map_err(|e| unusable(data_dir, &e))?;
     Ok(token)
 }
 

@@ -59,13 +59,16 @@ async fn rotate(args: RotateKeyArgs) -> Result<(), Fault> {
         Shown::Given(_) | Shown::Nothing => None,
     };
     let said: Said<MadeKey> = Client::to(target)?.post(&path, &RotateKey { grace_ms }, &fresh_key()).await?;
-    shown_once(&said.value, args.client.json)?;
-    // The key that this machine comes in with has another secret now.
-    if let (Some((address, data_dir)), Some(secret)) = (local, said.value.secret) {
+    // The key that this machine comes in with has another secret now. Kept before it is shown: whoever
+    // reads what is printed may have gone.
+    let mut kept = false;
+    if let (Some((address, data_dir)), Some(secret)) = (local, &said.value.secret) {
         let token: Token = secret.parse().map_err(|_| Fault::new("unexpected_answer", "the new secret is no key"))?;
-        if local::replace(address, &data_dir, &token)? {
-            writeln!(print::err(), "{}", dim("it is kept in admin.key in the place of the old one"))?;
-        }
+        kept = local::replace(address, &data_dir, &token)?;
+    }
+    shown_once(&said.value, args.client.json)?;
+    if kept {
+        writeln!(print::err(), "{}", dim("it is kept in admin.key in the place of the old one"))?;
     }
     Ok(())
 }

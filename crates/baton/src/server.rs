@@ -207,7 +207,7 @@ fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner:
         // The log is no place for a secret; where it is kept may stand there.
         Mode::Serve { .. } if news.first.is_some() => {
             let file = settings.store.data_dir.join(local::ADMIN_KEY);
-            tracing::info!(file = %file.display(), "the first admin key was made and is kept there");
+            tracing::info!(file = %file.display(), "an admin key was made and is kept there");
             Ok(())
         }
         Mode::Serve { .. } => Ok(()),

@@ -190,10 +190,16 @@ fn sung(server: Server, dir: &Path) -> (Server, Canaries, String) {
     canaries.add("a webhook's secret", hook["secret"].as_str().unwrap());
 
     // And the command line, which finds the key by itself, or is given one.
-    server.ask(&["keys", "rotate", &second]).ok();
+    let third = server.ask(&["keys", "rotate", &second]).ok().out;
+    canaries.add("a key that the command line rotated", third.trim());
     server.ask(&["jobs", "list", "--project", "p", "--key", &wrong]).failed(1, "unauthenticated");
     run_with(&["keys", "me", "--server", &server.url()], "", &[("BATON_KEY", &wrong)]).failed(1, "unauthenticated");
-    server.ask(&["login"]).ok();
+    let link = server.ask(&["login"]).ok().out;
+    canaries.add("a ticket of the command line", link.trim().rsplit('#').next().unwrap());
+    // And out again.
+    let leave = format!("Cookie: baton_session={cookie}\r\nOrigin: http://localhost\r\n");
+    assert_eq!(http(&admin.stranger().door, "DELETE", "/api/v1/session", &leave, "").unwrap().0, 204);
+    assert_eq!(admin.me(&format!("Cookie: baton_session={cookie}\r\n")), 401);
     let doctor = server.ask(&["doctor", "--data-dir", dir.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
     canaries.not_in("what the doctor says", doctor.out.as_bytes());
 

@@ -206,7 +206,11 @@ impl Command for Pause {
         let head = known.map_or(crate::event::Head::NONE, |doc| doc.head);
         let body = Json::of(&json!({ "lane": self.lane.as_str(), "since": cx.now }));
         let kind = if self.paused { "lane.paused" } else { "lane.resumed" };
-        let event = Event::new(doc::Class::Lane.subject(id), kind, Json::of(&json!({ "lane": self.lane.as_str() })));
+        let told = match self.lane.as_str().strip_prefix(PROJECT) {
+            Some(project) => json!({ "lane": self.lane.as_str(), "project": project }),
+            None => json!({ "lane": self.lane.as_str() }),
+        };
+        let event = Event::new(doc::Class::Lane.subject(id), kind, Json::of(&told));
         let changes =
             Changes::none().doc(doc::Change::Put(self.key(), Doc { id, flag: self.paused, body, head })).event(event);
         Decision::Done(Paused { paused: self.paused, changed: true, at: cx.now }, changes)

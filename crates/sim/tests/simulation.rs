@@ -6,7 +6,7 @@ use baton_sim::simulation::run;
 const SEEDS: u64 = 100;
 
 /// What must happen in any hundred seeds: otherwise a simulation says nothing about it.
-const HAPPENS: [&str; 44] = [
+const HAPPENS: [&str; 45] = [
     "an aged job went first",
     "decision.escalated",
     "decision.expired",
@@ -42,6 +42,7 @@ const HAPPENS: [&str; 44] = [
     "key.created",
     "key.revoked",
     "key.rotated",
+    "key.session_ended",
     "lane.paused",
     "lane.resumed",
     "refused: queue_full",

@@ -13,6 +13,7 @@ use baton_core::{Micros, OrgId};
 use baton_store::Store;
 use baton_wire::Token;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -33,13 +34,20 @@ impl Known {
 pub struct Keyring {
     store: Store,
     known: Mutex<BTreeMap<KeyId, Known>>,
+    /// How often something was forgotten: what was read before that may be what was forgotten.
+    forgotten: AtomicU64,
     /// Looks for keys that were not seen lately.
     strangers: Semaphore,
 }
 
 impl Keyring {
     pub const fn new(store: Store) -> Self {
-        Self { store, known: Mutex::new(BTreeMap::new()), strangers: Semaphore::const_new(STRANGERS) }
+        Self {
+            store,
+            known: Mutex::new(BTreeMap::new()),
+            forgotten: AtomicU64::new(0),
+            strangers: Semaphore::const_new(STRANGERS),
+        }
     }
 
     /// Who shows this key. What is wrong with it is not told: whoever holds the right one knows.
@@ -92,6 +100,7 @@ impl Keyring {
         // Anybody can make ids up. Whoever does so waits for others who do, and not the store for them.
         let seen = self.lock().contains_key(&id);
         let _turn = if seen { None } else { Some(self.stranger().await?) };
+        let before = self.forgotten.load(Ordering::SeqCst);
         let at = self.store.clock_now();
         let Some((org, doc)) = wait::read(self.store.key(id)).await? else { return Ok(None) };
         let Some(key) = Key::of(&doc) else { return Err(Fault::internal(format!("{id} cannot be read"))) };
@@ -100,7 +109,9 @@ impl Keyring {
         if all.len() >= KEYS_KNOWN {
             all.clear();
         }
-        all.insert(id, known.clone());
+        if self.forgotten.load(Ordering::SeqCst) == before {
+            all.insert(id, known.clone());
+        }
         Ok(Some(known))
     }
 
@@ -113,7 +124,9 @@ impl Keyring {
 
     /// Something about this key changed here: look again at once.
     pub fn forget(&self, id: KeyId) {
-        self.lock().remove(&id);
+        let mut all = self.lock();
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        all.remove(&id);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<KeyId, Known>> {

@@ -87,12 +87,17 @@ pub async fn leave(
     params: Params,
 ) -> Result<Response, Fault> {
     params.allow(&[])?;
+    let mut ended = Ok(());
     if let Ok(Some(session)) = session::presented(&headers) {
         session::same_origin(&Method::DELETE, &headers)?;
-        end(&app, &session).await?;
+        ended = end(&app, &session).await;
     }
     let secure = session::is_secure(&headers, secure.map(|Extension(secure)| secure).unwrap_or_default());
-    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session::forgotten(secure))]).into_response())
+    let forgotten = [(SET_COOKIE, session::forgotten(secure))];
+    Ok(match ended {
+        Ok(()) => (StatusCode::NO_CONTENT, forgotten).into_response(),
+        Err(fault) => (forgotten, fault).into_response(),
+    })
 }
 
 /// One that is over already needs no end.

@@ -23,6 +23,7 @@ pub const BOTH: [By; 2] = [By::Socket, By::Stream];
 /// How somebody asks to listen.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
+    /// A key, or the cookie of a session.
     pub key: &'a str,
     pub query: &'a str,
     /// `Last-Event-ID`.
@@ -76,7 +77,10 @@ impl Ear {
         let mut stream = socket.connect(address).await.unwrap();
         let path = if by == By::Socket { "/api/ws" } else { "/api/v1/events/stream" };
         let mut head = format!("GET {path}?{} HTTP/1.1\r\nHost: localhost\r\n", call.query);
-        head += &format!("Authorization: Bearer {}\r\n", call.key);
+        head += &match call.key.strip_prefix("baton_session=") {
+            Some(_) => format!("Cookie: {}\r\nOrigin: http://localhost\r\n", call.key),
+            None => format!("Authorization: Bearer {}\r\n", call.key),
+        };
         if let Some(back) = call.back {
             head += &format!("Last-Event-ID: {back}\r\n");
         }

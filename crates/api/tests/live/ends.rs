@@ -2,9 +2,11 @@
 
 use crate::ears::{BOTH, By, Call, Ear, Heard, make_key, positions};
 use crate::on_both_databases;
-use crate::support::{Database, PATIENCE, Server, Setup};
+use crate::support::{Ask, Database, PATIENCE, SESSIONS, Server, Setup};
 use baton_api::Listening;
-use baton_wire::{MadeKey, Time};
+use baton_core::access::session::Sessions;
+use baton_core::time::Span;
+use baton_wire::{MadeKey, Time, Token};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -72,7 +74,11 @@ mod keys {
     use super::*;
 
     // The beat is far away: whoever listens hears of the key's end by itself.
-    on_both_databases!(a_revoked_key_is_cut_off_at_once, a_rotated_key_is_cut_off_when_its_grace_is_over);
+    on_both_databases!(
+        a_revoked_key_is_cut_off_at_once,
+        a_rotated_key_is_cut_off_when_its_grace_is_over,
+        a_session_that_is_left_is_cut_off_at_once,
+    );
     mod expiring {
         use super::*;
         on_both_databases!(crate::filters::quick => an_expired_key_is_cut_off_by_the_beat);
@@ -105,8 +111,24 @@ mod keys {
         }
     }
 
+    async fn a_session_that_is_left_is_cut_off_at_once(server: &Server) {
+        let key: Token = server.admin.parse().unwrap();
+        let now = server.engine.store().clock_now();
+        for (n, by) in BOTH.into_iter().enumerate() {
+            let opened = |ms| Sessions::new(SESSIONS).open(key.id, &key.proof(), now.plus(Span::millis(ms))).reveal();
+            let [left, kept] = [0, 100].map(|more| format!("baton_session={}", opened(more + n as i64)));
+            let mut ear = open(by, server, &left, "type=key.").await;
+            let mut other = open(by, server, &kept, "type=key.").await;
+            let headers = [("Cookie", left.as_str()), ("Origin", "http://localhost"), ("Host", "localhost")];
+            let leave = Ask { method: "DELETE", path: "/api/v1/session", headers: &headers, body: b"" };
+            assert_eq!(server.send_as("", leave).await.status, 204);
+            assert_eq!(ear.over().await, over(by, 4401, "unauthenticated"));
+            assert_eq!(other.news().await.1, "key.session_ended", "nobody else is");
+        }
+    }
+
     async fn an_expired_key_is_cut_off_by_the_beat(server: &Server) {
-        let at = Time(server.engine.store().clock_now().plus(baton_core::time::Span::millis(700)));
+        let at = Time(server.engine.store().clock_now().plus(Span::millis(700)));
         let made = viewer(server, json!({ "expiresAt": at })).await;
         for by in BOTH {
             match Ear::open(by, server, Call::new(made.secret.as_ref().unwrap(), "")).await {

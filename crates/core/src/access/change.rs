@@ -210,7 +210,9 @@ impl Change {
                     return Err(KeyError::Dead(self.id));
                 }
                 let replaced = (grace.0 > 0).then(|| Replaced { proof: old.proof, until: cx.now.plus(*grace) });
-                (Key { proof: *proof, replaced, rotated_at: Some(cx.now), ..old }, "key.rotated")
+                // Without the old secret its sessions are over, and need not be remembered.
+                let ended = if replaced.is_some() { old.ended } else { Vec::new() };
+                (Key { proof: *proof, replaced, rotated_at: Some(cx.now), ended, ..old }, "key.rotated")
             }
             // Somebody who can still come in is left, always.
             Act::Revoke if self.by == Some(self.id) => return Err(KeyError::Own(self.id)),
@@ -345,6 +347,12 @@ mod tests {
         assert!(!top.done(&act(Act::Leave(session(0, soon)))).changed, "it was left before");
         let late = act(Act::Leave(session(limits::ENDED_SESSIONS, soon.plus(Span::secs(60)))));
         assert_eq!(top.refuse(&late).code(), "too_many_sessions");
+        let rotate = |grace| act(Act::Rotate { proof: proof("two"), grace });
+        assert_eq!(top.done(&rotate(Span::secs(1))).key.ended.len(), limits::ENDED_SESSIONS);
+        assert!(top.done(&rotate(Span(0))).key.ended.is_empty(), "no session outlives its secret");
+        for n in 0..limits::ENDED_SESSIONS {
+            top.done(&act(Act::Leave(session(n, soon))));
+        }
         top.now = soon;
         let kept = top.done(&late).key;
         assert_eq!(kept.ended.len(), 1, "the others are over anyway");

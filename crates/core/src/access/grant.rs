@@ -85,9 +85,13 @@ impl Grant {
         self.projects.is_none() && self.types.is_none()
     }
 
+    /// What is nobody's in particular is for those who steer work.
     pub fn may_answer_for(&self, responsibility: Option<&Responsibility>) -> bool {
-        self.role == Role::Admin
-            || (self.may(Right::Decide) && responsibility.is_none_or(|name| self.responsibilities.contains(name)))
+        let its = match responsibility {
+            Some(name) => self.role == Role::Admin || self.responsibilities.contains(name),
+            None => self.may(Right::Operate),
+        };
+        its && self.may(Right::Decide)
     }
 }
 
@@ -139,7 +143,8 @@ mod tests {
         let with = |role| Grant { responsibilities: BTreeSet::from([name.clone()]), ..Grant::of(role) };
         assert!(with(Role::Viewer).may_answer_for(Some(&name)));
         assert!(!Grant::of(Role::Operator).may_answer_for(Some(&name)));
-        assert!(Grant::of(Role::Operator).may_answer_for(None), "nobody in particular: whoever may decide");
+        assert!(Grant::of(Role::Operator).may_answer_for(None), "nobody's in particular");
+        assert!(!with(Role::Viewer).may_answer_for(None), "a viewer decides what it is responsible for");
         assert!(Grant::of(Role::Admin).may_answer_for(Some(&name)));
         assert!(!with(Role::Worker).may_answer_for(Some(&name)), "a worker decides nothing");
     }

@@ -104,7 +104,10 @@ impl Fire {
         if again {
             return Changes::none().timer(timer);
         }
-        let told = Json::of(&json!({ "jobs": 0, "last_job": null, "moments": 1, "reason": "invalid_schedule" }));
+        let told = Json::of(&json!({
+            "jobs": 0, "last_job": null, "moments": 1, "project": schedule.project, "reason": "invalid_schedule",
+            "type": schedule.spec.kind,
+        }));
         let event = Event::new(doc::Class::Schedule.subject(self.id), "schedule.skipped", told);
         Changes::none().timer(timer).doc(doc::Change::Put(self.key.clone(), doc.clone())).event(event)
     }
@@ -172,7 +175,9 @@ impl Fire {
             "jobs": made.len(),
             "last_job": made.last(),
             "moments": moments,
+            "project": schedule.project,
             "reason": reason,
+            "type": schedule.spec.kind,
         });
         let kind = if made.is_empty() { "schedule.skipped" } else { "schedule.fired" };
         let timer = timer::Change::Set { key: Schedule::timer(self.id), at: next };

@@ -40,9 +40,10 @@ pub enum Act {
         grace: Span,
         signer: String,
     },
-    /// Goes on where it stopped, or at another place.
+    /// Goes on where it stopped, or at another place, if there is room for it.
     Enable {
         place: Option<String>,
+        room: bool,
     },
     Disable,
     Delete,
@@ -157,7 +158,8 @@ impl Change {
                 let next = Webhook { secret: known.secret + 1, replaced, signer: signer.clone(), ..known.clone() };
                 (next, "webhook.rotated")
             }
-            Act::Enable { place } => {
+            Act::Enable { room: false, .. } if known.disabled.is_some() => return Err(WebhookError::TooMany),
+            Act::Enable { place, .. } => {
                 let place = place.clone().unwrap_or_else(|| known.place.clone());
                 let next = Webhook { disabled: None, failures: 0, failing_since: None, place, ..known.clone() };
                 (next, "webhook.enabled")
@@ -229,12 +231,12 @@ pub(super) mod tests {
         assert_eq!(top.refuse(&create()).code(), "webhook_exists");
         assert!(!top.done(&change(Act::Disable)).webhook.is_live());
         assert!(!top.done(&change(Act::Disable)).changed, "it was before");
-        let on = top.done(&change(Act::Enable { place: Some("c9".to_owned()) }));
+        let on = top.done(&change(Act::Enable { place: Some("c9".to_owned()), room: true }));
         assert_eq!((on.webhook.is_live(), on.webhook.place.as_str()), (true, "c9"));
         let other = Spec { url: "https://example.com/other".to_owned(), ..spec() };
         assert_eq!(top.done(&change(Act::Update(other.clone()))).webhook.url, other.url);
         top.done(&change(Act::Delete));
-        for act in [Act::Delete, Act::Disable, Act::Update(other), Act::Enable { place: None }] {
+        for act in [Act::Delete, Act::Disable, Act::Update(other), Act::Enable { place: None, room: true }] {
             assert_eq!(top.refuse(&change(act)).code(), "webhook_not_found");
         }
         assert_eq!(top.refuse(&create()).code(), "webhook_exists", "an id is used once");

@@ -9,7 +9,7 @@ use crate::endpoints::{self, GONE, OPEN};
 use crate::lab::name;
 use anyhow::{Context, Result, bail, ensure};
 use baton_core::access::change::{Act, Change, Kept, NewKey};
-use baton_core::access::{Grant, Key, Proof, Role};
+use baton_core::access::{Ended, Grant, Key, Proof, Role};
 use baton_core::command::Actor;
 use baton_core::decision::{Case, How};
 use baton_core::doc;
@@ -20,7 +20,7 @@ use baton_core::once::Rendered;
 use baton_core::time::Span;
 use baton_core::webhook::change::{Act as Hook, Change as HookChange, Spec};
 use baton_core::webhook::{Filter, Webhook};
-use baton_core::{Digest, OrgId};
+use baton_core::{Digest, Micros, OrgId};
 use baton_engine::Registry;
 use baton_store::{Answer, Cursor, JobRecord, ListJobs, Order};
 use serde_json::{Value, json};
@@ -161,6 +161,7 @@ impl Story for Door {
         passed_on(client).await?;
         client.advance("nobody answers again", Span::secs(61)).await?;
         client.ended(&["answered", "broken", "passed on", "withdrawn"]).await?;
+        key(client, "leave", Act::Leave(Ended { session: Digest([9; 32]), until: Micros(i64::MAX) })).await?;
         key(client, "revoke", Act::Revoke).await?;
         told(client, HOOK, |sent| !sent.is_empty()).await?;
         told(client, DEAD_HOOK, |sent| !sent.is_empty()).await
@@ -174,7 +175,7 @@ impl Story for Door {
         let doc = witness.store.doc(&org, &Key::at(KEY)).await?.context("the key is lost")?;
         let kept = Key::of(&doc).context("the key cannot be read")?;
         ensure!(doc.flag && kept.revoked_at.is_some() && kept.proof == proof(2), "{kept:?}");
-        ensure!(doc.head.n == 3, "it was made, rotated and revoked, each once: {:?}", doc.head);
+        ensure!(doc.head.n == 4, "it was made, rotated, left and revoked, each once: {:?}", doc.head);
         let cases = decisions(witness).await?;
         for (job, _, how, _) in ASKING {
             let id = witness.id(job)?;

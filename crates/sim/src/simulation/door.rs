@@ -5,14 +5,14 @@ use crate::endpoints;
 use crate::lab::name;
 use anyhow::Result;
 use baton_core::access::change::{Act, Change, NewKey};
-use baton_core::access::{Grant, Proof, Role};
+use baton_core::access::{Ended, Grant, Proof, Role};
 use baton_core::command::Actor;
 use baton_core::id::{KeyId, WebhookId};
 use baton_core::rng::Rng;
 use baton_core::time::Span;
 use baton_core::webhook::change::{Act as Hook, Spec};
 use baton_core::webhook::{self, Filter};
-use baton_core::{Digest, OrgId};
+use baton_core::{Digest, Micros, OrgId};
 use baton_store::{CommitError, Cursor, Store};
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -37,9 +37,10 @@ pub(super) async fn hook(client: &mut Client<'_>) -> Result<()> {
 pub(super) async fn lock(client: &Client<'_>, rng: &mut Rng) {
     let id = KeyId(Uuid::from_u128(u128::from(100 + rng.below(3))));
     let proof = Proof(Digest([rng.below(9) as u8; 32]));
-    let act = match rng.below(4) {
+    let act = match rng.below(5) {
         0 => Act::Revoke,
         1 => Act::Rotate { proof, grace: Span::secs(60) },
+        2 => Act::Leave(Ended { session: proof.0, until: Micros(i64::MAX) }),
         _ => {
             let grant = Grant::of(Role::Viewer);
             Act::Create(Box::new(NewKey { id, label: "one".to_owned(), grant, proof, expires_at: None }))

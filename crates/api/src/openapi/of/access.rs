@@ -41,7 +41,7 @@ pub fn leave() -> Operation {
     Operation::new("logOut", Tag::Access, "End the session")
         .about("A session that was handed in opens nothing any more, here at once and at other nodes within a second.")
         .answer(204, "It has ended, and the browser forgets it.", Content::Nothing)
-        .refuses(&["forbidden_origin", "too_many_sessions"])
+        .refuses(&["forbidden_origin", "too_many_sessions", "store_unavailable", "store_closed", "overloaded"])
 }
 
 pub fn list() -> Operation {
