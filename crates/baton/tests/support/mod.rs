@@ -256,8 +256,9 @@ pub fn http(door: &Door, method: &str, path: &str, headers: &str, body: &str) ->
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let whole = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse::<usize>().ok()?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
+    let said = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let whole = if status == 204 { 0 } else { said?.parse::<usize>().ok()? };
     (body.len() == whole).then(|| (status, head.to_owned(), body.to_owned()))
 }
 
