@@ -164,6 +164,10 @@ impl Org {
         if scope.projects.is_none() && scope.types.is_none() {
             return true;
         }
+        // A lane is for all types of its project.
+        if event.kind.starts_with("lane.") {
+            return scope.projects.is_none_or(|project| event.data["project"] == project);
+        }
         self.order(event).is_some_and(|order| {
             scope.projects.is_none_or(|project| order.project == project)
                 && scope.types.is_none_or(|kind| order.kind == kind)

@@ -145,7 +145,7 @@ async fn what_is_no_job_keeps_its_own_name(server: &Server) {
     assert_eq!(server.post("/api/v1/lanes/project:p/pause", &json!({})).await.status, 200);
     let (position, kind, said) = ear.news().await;
     assert_eq!(kind, "lane.paused");
-    assert_eq!((&said["threadId"], &said["projectId"]), (&Value::Null, &Value::Null));
+    assert_eq!((&said["threadId"], &said["projectId"]), (&Value::Null, &json!("p")));
     let payload = &said["payload"];
     assert_eq!((&payload["cursor"], &payload["kind"]), (&json!(position), &json!("lane.paused")));
     assert_eq!(payload["data"]["lane"], "project:p");

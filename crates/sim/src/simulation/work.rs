@@ -90,7 +90,11 @@ async fn schedule(client: &Client<'_>, act: put::Act) -> Result<()> {
 async fn bother(client: &mut Client<'_>, job: JobId, rng: &mut Rng) -> Result<()> {
     let org = OrgId::default();
     match rng.below(8) {
-        7 => lock(client, rng).await,
+        7 => {
+            for _ in 0..3 {
+                lock(client, rng).await;
+            }
+        }
         0 => client.shout(Wake { org, job }).await,
         1 => {
             // A stranger who claims to be the worker.
