@@ -18,6 +18,7 @@ pub struct WebhooksArgs {
 #[derive(Subcommand)]
 pub enum WebhooksCommand {
     /// Tell an endpoint what happens from now on; its secret is shown once
+    #[command(visible_alias = "create")]
     Add(AddWebhookArgs),
     /// List webhooks, newest first
     List(WebhookListArgs),
