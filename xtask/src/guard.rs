@@ -19,7 +19,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::args;
-use crate::process::{Signal, Target};
+use crate::process::{Signal, Target, marked};
+
+/// Stands in the environment of everything that is started: so it is found also if its owner dies before
+/// it can say what it has started.
+const MARK: &str = "BATON_GUARD";
+/// Looks for what was started and never told of; each ends what it finds.
+const LOOKS: u32 = 10;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longer than the 10 s nextest gives its tests to end.
 pub const GRACE: Duration = Duration::from_secs(15);
@@ -35,6 +42,8 @@ impl Guard {
         // Not `current_exe`: its path is wrong once a build has replaced the file.
         let mut child = Command::new("/proc/self/exe")
             .arg(args::GUARD)
+            // A guard is nobody's to end: it does so by itself.
+            .env_remove(MARK)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .process_group(0)
@@ -42,6 +51,13 @@ impl Guard {
             .context("could not start the guard process")?;
         let pipe = child.stdin.take().context("the guard has no pipe")?;
         Ok(Self { link: Some((child, pipe)) })
+    }
+
+    /// Marks what is about to be started.
+    pub fn mark(&self, command: &mut Command) {
+        if let Some((guard, _)) = &self.link {
+            command.env(MARK, guard.id().to_string());
+        }
     }
 
     /// Watches what was just started. If nobody can watch it, it is stopped at once.
@@ -93,7 +109,24 @@ pub fn serve() -> ExitCode {
             code = ExitCode::FAILURE;
         }
     }
+    end_the_rest();
     code
+}
+
+/// What was started and never told of.
+fn end_the_rest() {
+    let own = std::process::id().to_string();
+    let mut quiet = 0;
+    for _ in 0..LOOKS {
+        let left: Vec<_> = marked(MARK, &own).collect();
+        // The environment of a program that begins just now cannot be read yet: one more look.
+        quiet = if left.is_empty() { quiet + 1 } else { 0 };
+        if quiet > 1 {
+            return;
+        }
+        left.into_iter().for_each(|id| Target::Process(id).stop(Signal::Term, GRACE));
+        std::thread::sleep(LOOK_PAUSE);
+    }
 }
 
 fn remaining_duties(mut input: impl BufRead) -> Vec<Duty> {

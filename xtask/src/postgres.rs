@@ -104,6 +104,7 @@ impl Cluster {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
+        guard.mark(&mut command);
         let mut server = command.process_group(0).spawn()?;
         let group = Target::Group(server.id());
         guard.watch(group, Signal::Quit)?;

@@ -124,6 +124,16 @@ fn parse_stat(line: &str) -> Option<Stat> {
     })
 }
 
+/// Processes that run with this in their environment.
+pub fn marked(name: &str, value: &str) -> impl Iterator<Item = u32> {
+    let mark = format!("{name}={value}").into_bytes();
+    let has_mark = move |id: &u32| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+    };
+    all_processes().filter(has_mark).filter(|id| Target::Process(*id).is_alive())
+}
+
 fn all_processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
@@ -204,6 +214,28 @@ mod tests {
         let stat = parse_stat(line).unwrap();
         assert!(stat.is_running);
         assert_eq!((stat.group, stat.started_ticks), (42, 9001));
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_mark_alone() {
+        let own = std::process::id().to_string();
+        let mut child = Command::new("sleep").arg("60").env("BATON_TEST_MARK", &own).spawn().unwrap();
+        let found = || marked("BATON_TEST_MARK", &own).collect::<Vec<_>>();
+        // Its environment can be read a moment after it has begun.
+        let start = Instant::now();
+        while found().is_empty() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(POLL);
+        }
+        assert_eq!(found(), [child.id()]);
+        assert_eq!(marked("BATON_TEST_MARK", "other").count(), 0);
+        child.kill().unwrap();
+        // Dead, and not yet buried.
+        let start = Instant::now();
+        while !found().is_empty() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(POLL);
+        }
+        assert_eq!(found(), []);
+        child.wait().unwrap();
     }
 
     #[test]

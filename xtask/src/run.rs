@@ -38,6 +38,7 @@ impl Deadline {
 pub fn run(command: &mut Command, deadline: Deadline, guard: &mut Guard) -> Result<()> {
     let shown = shown(command);
     deadline.check().with_context(|| format!("no time left for `{shown}`"))?;
+    guard.mark(command);
     let mut child = command.process_group(0).spawn().with_context(|| format!("could not start `{shown}`"))?;
     let group = Target::Group(child.id());
     guard.watch(group, Signal::Term)?;
@@ -67,6 +68,7 @@ pub fn in_foreground(command: &mut Command, guard: &mut Guard) -> Result<ExitCod
     if own_group {
         command.process_group(0);
     }
+    guard.mark(command);
     let mut child = command.spawn().with_context(|| format!("could not start `{}`", shown(command)))?;
     let target = match own_group {
         true => Target::Group(child.id()),

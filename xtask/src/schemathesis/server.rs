@@ -39,6 +39,7 @@ impl Server {
         let mut command = baton(&directory)?;
         command.args(["up", "--listen", "127.0.0.1:0", "--rate-limit", "0", "--log", "json", "--data-dir"]);
         command.arg(data(&directory)).stdout(said).stderr(log).process_group(0);
+        guard.mark(&mut command);
         let mut child = command.spawn().context("could not start baton; was it built?")?;
         guard.watch(Target::Group(child.id()), Signal::Term)?;
         let address = loop {
