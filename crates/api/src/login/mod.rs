@@ -73,13 +73,13 @@ pub async fn enter(
     let session = app.sessions().open(caller.key, &caller.proof, app.store().clock_now());
     tracing::info!(key = %caller.key, "a browser came in");
     let key = Key::of(caller.key, &caller.kept);
-    let secure = session::is_secure(&headers, secure.map(|Extension(secure)| secure).unwrap_or_default());
-    let cookie = [(SET_COOKIE, session::cookie(&session, secure))];
+    let cookie = [(SET_COOKIE, session::cookie(&session, over_tls(&headers, secure)))];
     let answer = Answer(LoggedIn { org: caller.org, key, expires_at: Time(session.until) });
     Ok((StatusCode::CREATED, cookie, answer).into_response())
 }
 
-/// Ends a session for good, and makes its browser forget it, whatever became of it.
+/// Ends a session for good, and makes its browser forget it. One that could not be ended just now is not
+/// forgotten: whoever tries again must be able to show it.
 pub async fn leave(
     State(app): State<App>,
     secure: Option<Extension<Secure>>,
@@ -87,17 +87,17 @@ pub async fn leave(
     params: Params,
 ) -> Result<Response, Fault> {
     params.allow(&[])?;
-    let mut ended = Ok(());
     if let Ok(Some(session)) = session::presented(&headers) {
         session::same_origin(&Method::DELETE, &headers)?;
-        ended = end(&app, &session).await;
+        end(&app, &session).await?;
     }
-    let secure = session::is_secure(&headers, secure.map(|Extension(secure)| secure).unwrap_or_default());
-    let forgotten = [(SET_COOKIE, session::forgotten(secure))];
-    Ok(match ended {
-        Ok(()) => (StatusCode::NO_CONTENT, forgotten).into_response(),
-        Err(fault) => (forgotten, fault).into_response(),
-    })
+    let forgotten = [(SET_COOKIE, session::forgotten(over_tls(&headers, secure)))];
+    Ok((StatusCode::NO_CONTENT, forgotten).into_response())
+}
+
+/// Whether the browser speaks TLS, to us or to something in front of us.
+fn over_tls(headers: &HeaderMap, here: Option<Extension<Secure>>) -> Secure {
+    session::is_secure(headers, here.map(|Extension(secure)| secure).unwrap_or_default())
 }
 
 /// One that is over already needs no end.

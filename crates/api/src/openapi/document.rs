@@ -5,7 +5,7 @@ use super::operation::{Answer, Body, Content, Example, Link, Operation, Tag, pro
 use super::parameter;
 use super::{VERSION, codes};
 use crate::code::{CODES, Code};
-use crate::door::Ask;
+use crate::door::{Ask, session};
 use crate::router::Route;
 use baton_core::access::Role;
 use baton_wire::{Envelope, Event, JobPayload, Object, Problem};
@@ -17,7 +17,8 @@ const ABOUT: &str = "Baton runs fleets of agents durably. This document is made 
                      Every refusal is a problem (RFC 9457) with a stable `code`; each code is explained at \
                      `/docs/errors`. For people, the same as this is at `/docs`.";
 
-const SCHEME: &str = "key";
+const KEY: &str = "key";
+const SESSION: &str = "session";
 
 /// Makes the document piece by piece. What is asked and what is answered have schemas of their own:
 /// a field that may be left out of a request is always there in an answer.
@@ -95,7 +96,7 @@ impl Maker {
         }
         shown["security"] = match route.ask {
             Ask::Nobody => json!([]),
-            _ => json!([{ SCHEME: [] }]),
+            _ => json!([{ KEY: [] }, { SESSION: [] }]),
         };
         if let Some((right, whole)) = right(route.ask) {
             shown["x-right"] = json!(right.as_str());
@@ -174,11 +175,18 @@ impl Maker {
             "responses": self.responses,
             "headers": header::all(),
             "securitySchemes": {
-                SCHEME: {
+                KEY: {
                     "type": "http",
                     "scheme": "bearer",
                     "bearerFormat": "bk_…",
                     "description": "A key, as it was shown when it was made. `baton up` keeps the first one in its data directory.",
+                },
+                SESSION: {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": session::NAME,
+                    "description": "What a browser has instead, once it has handed in the ticket of a login link. Only pages of \
+                                    this server change anything with it.",
                 },
             },
         })

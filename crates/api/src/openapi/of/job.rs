@@ -110,16 +110,21 @@ pub fn state() -> Param {
     })
 }
 
+/// Which of a project's jobs, and how many: the same on both kinds of routes.
+pub fn of_project() -> [Param; 6] {
+    [
+        parameter::project_id(),
+        state(),
+        parameter::only_type(),
+        parameter::order_by_time(),
+        parameter::limit_jobs(),
+        parameter::cursor(),
+    ]
+}
+
 pub fn list() -> Operation {
     Operation::new("listJobs", Tag::Jobs, "List a project's jobs, newest first")
-        .takes([
-            parameter::project_id(),
-            state(),
-            parameter::only_type(),
-            parameter::order_by_time(),
-            parameter::limit_jobs(),
-            parameter::cursor(),
-        ])
+        .takes(of_project())
         .answers::<JobList>(200, "A page of them.", example::jobs(example::job()))
         .leads(&ACTS, &[("jobId", "$response.body#/jobs/0/id")])
         .refuses(&["out_of_scope"])

@@ -3,7 +3,7 @@
 use super::super::example;
 use super::super::operation::{Operation, Tag};
 use super::super::parameter;
-use super::job::state;
+use super::job::of_project;
 use baton_wire::{Cancel, JobList, OrchestratorJob};
 use serde_json::json;
 
@@ -25,14 +25,7 @@ pub fn cancel() -> Operation {
 pub fn list() -> Operation {
     let jobs = example::jobs(example::orchestrated(example::job()));
     Operation::new("listOrchestratorJobs", Tag::Orchestrator, "List a project's jobs, newest first")
-        .takes([
-            parameter::project_id(),
-            state(),
-            parameter::only_type(),
-            parameter::order_by_time(),
-            parameter::limit_jobs(),
-            parameter::cursor(),
-        ])
+        .takes(of_project())
         .answers::<JobList<OrchestratorJob>>(200, "A page of them.", jobs)
         .refuses(&["out_of_scope"])
 }
