@@ -108,6 +108,17 @@ name!(
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
 );
 
+name!(
+    /// An agent, a task or a step inside a plan; named by whoever wrote it.
+    PlanName, "a name in a plan", 64, "letters, digits, _ and -",
+    |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')
+);
+name!(
+    /// A tool, by the name that the operator gave it; `sleep`, `wait` and `ask` are there without.
+    ToolName, "a tool name", 64, "a-z, 0-9 and . _ -",
+    |b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')
+);
+
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
 
