@@ -3,7 +3,7 @@
 
 use crate::event::{Event, Note};
 use crate::id::JobId;
-use crate::{definition, doc, job, seal, sink, timer};
+use crate::{definition, doc, job, ledger, run, seal, sink, timer};
 
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -18,6 +18,11 @@ pub struct Changes {
     pub messages: Vec<(String, JobId)>,
     pub pruned: Vec<job::prune::Pruned>,
     pub notes: Vec<Note>,
+    pub runs: Vec<run::Change>,
+    pub agents: Vec<run::Agent>,
+    /// What has ended of runs.
+    pub records: Vec<run::record::Record>,
+    pub postings: Vec<ledger::Posting>,
 }
 
 impl Changes {
@@ -56,6 +61,10 @@ impl Changes {
         self.messages.extend(after.messages);
         self.pruned.extend(after.pruned);
         self.notes.extend(after.notes);
+        self.runs.extend(after.runs);
+        self.agents.extend(after.agents);
+        self.records.extend(after.records);
+        self.postings.extend(after.postings);
         self
     }
 

@@ -4,7 +4,7 @@ use crate::changes::Changes;
 use crate::dedupe;
 use crate::definition::{self, Definitions};
 use crate::doc;
-use crate::id::{Ids, JobId, KeyId};
+use crate::id::{AgentId, Ids, JobId, KeyId, RunId};
 use crate::lane::LaneKey;
 use crate::name::{OrgId, WorkerId};
 use crate::rng::Rng;
@@ -88,14 +88,16 @@ impl fmt::Display for Actor {
 
 /// Keys to load and lock, of one org.
 ///
-/// The fields stand in the one total order: a commit locks definitions, documents, the count of
-/// all that wait, then jobs, then lanes, each in key order. A job comes with its lane. What has no
+/// The fields stand in the one total order: a commit locks definitions, documents, runs,
+/// agents, the count of all that wait, then jobs, then lanes, each in key order. A job comes with its lane. What has no
 /// row to lock is guarded otherwise: a timer is only ever touched under the lock of its subject; of
 /// two seals, two first registrations or two jobs with one dedupe key, the unique key lets one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     pub definitions: BTreeSet<definition::Key>,
     pub docs: BTreeSet<doc::Key>,
+    pub runs: BTreeSet<RunId>,
+    pub agents: BTreeSet<AgentId>,
     /// How many jobs from outside may come into project lanes: then those who wait there are counted.
     pub crowd: u32,
     pub jobs: BTreeSet<JobId>,
@@ -110,6 +112,16 @@ pub struct Reads {
     pub lanes: BTreeSet<LaneKey>,
     pub seal: bool,
     pub timers: BTreeSet<timer::Key>,
+}
+
+/// What must be seen before it can be decided: [`Decision::Need`], on its way up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen(pub Box<Reads>);
+
+impl<T, E> From<Unseen> for Decision<T, E> {
+    fn from(unseen: Unseen) -> Self {
+        Self::Need(*unseen.0)
+    }
 }
 
 impl Reads {
@@ -133,6 +145,20 @@ impl Reads {
         Self { docs: BTreeSet::from([key]), ..Self::default() }
     }
 
+    pub fn run(id: RunId) -> Self {
+        Self { runs: [id].into(), ..Self::default() }
+    }
+
+    pub fn agent(id: AgentId) -> Self {
+        Self { agents: [id].into(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.merge(other);
+        self
+    }
+
     pub fn seal() -> Self {
         Self { seal: true, ..Self::default() }
     }
@@ -146,6 +172,8 @@ impl Reads {
     pub fn merge(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
         self.docs.extend(other.docs);
+        self.runs.extend(other.runs);
+        self.agents.extend(other.agents);
         self.crowd = self.crowd.saturating_add(other.crowd);
         self.jobs.extend(other.jobs);
         self.records.extend(other.records);

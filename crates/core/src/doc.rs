@@ -21,11 +21,27 @@ pub enum Class {
     Decision,
     /// An endpoint that is told what happens; the flag says that it is.
     Webhook,
+    /// A signal that a run was given; the flag says nothing.
+    Signal,
+    /// What an org has to spend; the flag says nothing.
+    Account,
+    /// Credits that an org was given; the flag says nothing.
+    Grant,
 }
 
 impl Class {
-    pub const ALL: [Self; 7] =
-        [Self::Lane, Self::Schedule, Self::Retention, Self::Org, Self::Key, Self::Decision, Self::Webhook];
+    pub const ALL: [Self; 10] = [
+        Self::Lane,
+        Self::Schedule,
+        Self::Retention,
+        Self::Org,
+        Self::Key,
+        Self::Decision,
+        Self::Webhook,
+        Self::Signal,
+        Self::Account,
+        Self::Grant,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,6 +52,9 @@ impl Class {
             Self::Key => "key",
             Self::Decision => "decision",
             Self::Webhook => "webhook",
+            Self::Signal => "signal",
+            Self::Account => "account",
+            Self::Grant => "grant",
         }
     }
 

@@ -10,7 +10,7 @@
 
 use crate::canon::{Digest, Json};
 use crate::doc;
-use crate::id::{DecisionId, DefinitionId, DocId, JobId, KeyId, WebhookId};
+use crate::id::{AgentId, DecisionId, DefinitionId, DocId, JobId, KeyId, RunId, WebhookId};
 use crate::name::{OrgId, ProjectId, TypeName};
 use crate::time::{Micros, Span};
 use std::fmt;
@@ -21,6 +21,9 @@ use uuid::Uuid;
 pub enum Subject {
     Job(JobId),
     Definition(DefinitionId),
+    Run(RunId),
+    /// Its tasks and steps are told of under it.
+    Agent(AgentId),
     Doc(doc::Class, DocId),
 }
 
@@ -29,6 +32,8 @@ impl Subject {
         match self {
             Self::Job(id) => id.0,
             Self::Definition(id) => id.0,
+            Self::Run(id) => id.0,
+            Self::Agent(id) => id.0,
             Self::Doc(_, id) => id.0,
         }
     }
@@ -38,6 +43,8 @@ impl Subject {
         match kind.split('.').next()? {
             "job" => Some(Self::Job(JobId(id))),
             "definition" => Some(Self::Definition(DefinitionId(id))),
+            "run" => Some(Self::Run(RunId(id))),
+            "agent" | "task" | "step" => Some(Self::Agent(AgentId(id))),
             word => doc::Class::parse(word).map(|class| Self::Doc(class, DocId(id))),
         }
     }
@@ -48,6 +55,8 @@ impl fmt::Display for Subject {
         match self {
             Self::Job(id) => id.fmt(f),
             Self::Definition(id) => id.fmt(f),
+            Self::Run(id) => id.fmt(f),
+            Self::Agent(id) => id.fmt(f),
             Self::Doc(doc::Class::Key, id) => KeyId(id.0).fmt(f),
             Self::Doc(doc::Class::Decision, id) => DecisionId(id.0).fmt(f),
             Self::Doc(doc::Class::Webhook, id) => WebhookId(id.0).fmt(f),

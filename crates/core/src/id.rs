@@ -98,6 +98,15 @@ typed_id!(
     WebhookId, "whk"
 );
 
+typed_id!(
+    /// A run: agents at work on one plan and one budget.
+    RunId, "run"
+);
+typed_id!(
+    /// One agent of one attempt of a run.
+    AgentId, "agt"
+);
+
 /// The seed of one command: drawn at submission, kept through every retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {

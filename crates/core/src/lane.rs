@@ -16,6 +16,7 @@ use crate::command::{Command, Ctx, Decision, Never, Reads};
 use crate::definition::Definitions;
 use crate::doc::{self, Doc};
 use crate::event::Event;
+use crate::id::RunId;
 use crate::name::{BadName, OrgId, ProjectId};
 use crate::template::{Facts, Template};
 use crate::time::Micros;
@@ -50,6 +51,11 @@ impl LaneKey {
 
     pub fn of_project(project: &ProjectId) -> Self {
         Self::filled(&format!("{PROJECT}{project}"))
+    }
+
+    /// The agents of a run.
+    pub fn of_run(run: RunId) -> Self {
+        Self(format!("run:{run}").into())
     }
 
     /// The lane of a project, which no job type can claim for itself.

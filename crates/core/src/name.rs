@@ -119,6 +119,12 @@ name!(
     |b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')
 );
 
+name!(
+    /// What a run is told from outside.
+    SignalName, "a signal name", 64, "letters, digits and . _ -",
+    |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
+);
+
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
 

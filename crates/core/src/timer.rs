@@ -19,10 +19,12 @@ pub enum Kind {
     Schedule,
     /// A decision must have been answered by then.
     Decision,
+    /// A run has waited, run or been paused for too long, or is to be attempted again.
+    Run,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::JobDeadline, Self::JobCancel, Self::Schedule, Self::Decision];
+    pub const ALL: [Self; 5] = [Self::JobDeadline, Self::JobCancel, Self::Schedule, Self::Decision, Self::Run];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,6 +32,7 @@ impl Kind {
             Self::JobCancel => "job.cancel",
             Self::Schedule => "schedule",
             Self::Decision => "decision",
+            Self::Run => "run",
         }
     }
 

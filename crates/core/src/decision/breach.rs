@@ -1,7 +1,7 @@
 //! A decision's deadline has come.
 
-use super::resolve::moved;
-use super::{Breach, Case, Closed, Effect, Happens, How, Subject};
+use super::resolve::{moved, waiter};
+use super::{Breach, Case, Closed, Effect, Happens, How};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
@@ -83,10 +83,8 @@ impl Command for Expire {
             Breach::Fail => (Effect::Fail, None),
             Breach::Choose(name) => (case.option(name).map_or(Effect::Fail, |c| c.effect), Some(name.clone())),
         };
-        let Subject::Job(job) = case.subject;
-        let reads = Reads::job(job);
-        if view.missing(&reads) != Reads::none() {
-            return Decision::Need(reads);
+        if let Err(unseen) = waiter(view, &case) {
+            return unseen.into();
         }
         let closed = Closed {
             how: How::Expired,

@@ -18,7 +18,7 @@ use crate::changes::Changes;
 use crate::command::Reads;
 use crate::doc::{self, Doc};
 use crate::event::{Event, Head};
-use crate::id::{DecisionId, DocId, JobId};
+use crate::id::{AgentId, DecisionId, DocId, JobId, RunId};
 use crate::job::Job;
 use crate::name::{ProjectId, Responsibility, TypeName};
 use crate::time::Micros;
@@ -33,6 +33,13 @@ use serde_json::{Value, json};
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     Job(JobId),
+    /// A step of an agent: its task and step by their places in the plan.
+    Step {
+        run: RunId,
+        agent: AgentId,
+        task: u32,
+        step: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +159,36 @@ impl Case {
         }
     }
 
+    /// A step's question, of the kind that is named.
+    pub fn of_step(subject: Subject, project: ProjectId, kind: &str, question: Question, now: Micros) -> Self {
+        Self {
+            subject,
+            project,
+            of_type: None,
+            kind: kind.to_owned(),
+            prompt: question.prompt,
+            responsibility: question.responsibility,
+            options: question.options,
+            evidence: question.whole,
+            opened_at: now,
+            deadline_at: question.within.map(|within| now.plus(within)),
+            on_breach: question.on_breach,
+            overdue: false,
+            closed: None,
+            history: Vec::new(),
+        }
+    }
+
+    /// What the option that was chosen does, or the deadline that came; nothing while it is open.
+    pub fn effect(&self) -> Option<Effect> {
+        let closed = self.closed.as_ref()?;
+        Some(match &closed.option {
+            Some(option) => self.option(option).map_or(Effect::Fail, |choice| choice.effect),
+            None if self.on_breach == Breach::Cancel => Effect::Cancel,
+            None => Effect::Fail,
+        })
+    }
+
     /// Whether it is there at all for whoever may do this.
     pub fn reached_by(&self, grant: &Grant) -> bool {
         match &self.of_type {
@@ -233,6 +270,10 @@ struct Happens {
 }
 
 pub const JOB_CONFIRMATION: &str = "job.confirmation";
+/// What a step asks people, because its plan says so.
+pub const STEP_QUESTION: &str = "step.question";
+/// What came of a call of an unsafe step that was cut off.
+pub const STEP_OUTCOME: &str = "step.outcome";
 
 /// What must be seen before a job that may be waiting for a decision is ended from outside.
 pub(crate) fn reads_of(job: &Job) -> Reads {
@@ -244,7 +285,11 @@ pub(crate) fn reads_of(job: &Job) -> Reads {
 
 /// Nobody waits for the job's decision any more, if it had one that is open.
 pub(crate) fn withdrawn(view: &View<'_>, job: &Job, by: &str, reason: &str, now: Micros) -> Changes {
-    let Some(id) = job.decision() else { return Changes::none() };
+    job.decision().map_or_else(Changes::none, |id| withdraw(view, id, by, reason, now))
+}
+
+/// Nobody waits for this decision any more, if it is open.
+pub(crate) fn withdraw(view: &View<'_>, id: DecisionId, by: &str, reason: &str, now: Micros) -> Changes {
     let Some((doc, case)) = view.doc(&Case::at(id)).and_then(|doc| Some((doc, Case::of(doc)?))) else {
         return Changes::none();
     };

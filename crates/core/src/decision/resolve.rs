@@ -4,11 +4,12 @@ use super::{Case, ChoiceName, Closed, Effect, How, Subject};
 use crate::access::Grant;
 use crate::canon::Json;
 use crate::changes::Changes;
-use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::command::{Command, Ctx, Decision, Reads, Refusal, Unseen};
 use crate::definition::Definitions;
 use crate::doc;
 use crate::id::DecisionId;
 use crate::job::answer::{self, Answer};
+use crate::job::wake;
 use crate::limits;
 use crate::name::OrgId;
 use crate::time::Micros;
@@ -102,10 +103,8 @@ impl Command for Resolve {
         if said > limits::QUESTION_BYTES {
             return Decision::Refused(ResolveError::TooLarge { bytes: said, max: limits::QUESTION_BYTES });
         }
-        let Subject::Job(job) = case.subject;
-        let reads = Reads::job(job);
-        if view.missing(&reads) != Reads::none() {
-            return Decision::Need(reads);
+        if let Err(unseen) = waiter(view, &case) {
+            return unseen.into();
         }
         let closed = Closed {
             how: How::Resolved,
@@ -126,6 +125,20 @@ impl Command for Resolve {
     }
 }
 
+/// What must be seen of the one that waits.
+pub(super) fn waiter(view: &View<'_>, case: &Case) -> Result<(), Unseen> {
+    match case.subject {
+        Subject::Job(job) => view.see(Reads::job(job)),
+        Subject::Step { agent, .. } => {
+            view.see(Reads::agent(agent))?;
+            match view.agent(agent).and_then(|agent| agent.job) {
+                Some(job) => view.see(Reads { jobs: [job].into(), ..Reads::agent(agent) }),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
 /// What an answer does to the one that waits for it; nothing can be done to one that does not.
 pub(super) fn moved(
     view: &View<'_>,
@@ -135,9 +148,18 @@ pub(super) fn moved(
     effect: Effect,
     closed: &Closed,
 ) -> Option<Changes> {
-    let Subject::Job(job) = case.subject;
-    let job = view.job(job).filter(|job| job.decision() == Some(id))?;
-    answer::answered(view, cx, job, &Answer { decision: id, effect, closed })
+    match case.subject {
+        Subject::Job(job) => {
+            let job = view.job(job).filter(|job| job.decision() == Some(id))?;
+            answer::answered(view, cx, job, &Answer { decision: id, effect, closed })
+        }
+        // The agent looks at the answer itself, as soon as it goes on.
+        Subject::Step { agent, .. } => {
+            let agent = view.agent(agent).filter(|agent| agent.decisions().any(|waits| waits == id))?;
+            let job = agent.job.and_then(|job| view.job(job));
+            Some(job.and_then(|job| wake::woken(job, cx.now).ok()).map(|(_, changes)| changes).unwrap_or_default())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -133,6 +133,13 @@ impl Command for Cancel {
     }
 }
 
+/// Ends a job that the engine has no more use for, whoever holds it. It must not wait for a decision.
+pub(crate) fn at_once(job: &Job, cx: &Ctx<'_>, reason: &str) -> Changes {
+    let scene = Scene { defs: cx.defs, payload: None, now: cx.now };
+    // One that has ended needs no ending.
+    scene.cancel(&job.fenced(), reason).unwrap_or_default()
+}
+
 fn request(job: &Job, reason: &str, now: Micros, grace: Span) -> Changes {
     let mut next = job.clone();
     next.aside_mut().cancel = Some(CancelRequest { at: now, reason: reason.to_owned() });

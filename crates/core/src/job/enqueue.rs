@@ -6,6 +6,7 @@ use crate::canon::Json;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::id::{DocId, JobId};
+use crate::lane;
 use crate::limits;
 use crate::name::{OrgId, ProjectId, SessionId, TypeName};
 use crate::time::{Micros, Span};
@@ -27,6 +28,8 @@ pub struct Enqueue {
     /// The same message again, within a day, is the same job.
     pub message_id: Option<String>,
     pub origin: Origin,
+    /// Where it waits; as its type says, unless given.
+    pub lane: Option<lane::Place>,
 }
 
 impl Enqueue {
@@ -43,6 +46,7 @@ impl Enqueue {
             deadline: None,
             message_id: None,
             origin: Origin::Outside,
+            lane: None,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Waking a parked job. Every answer, signal and timer that a job waits for ends in this.
 
 use super::state::IllegalMove;
-use super::{Change, Pause, State, Status};
+use super::{Change, Job, Pause, State, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::name::OrgId;
+use crate::time::Micros;
 use crate::world::View;
 use serde_json::json;
 
@@ -57,20 +58,25 @@ impl Command for Wake {
         let Some(job) = view.job(self.job) else {
             return Decision::Refused(WakeError::NotFound(self.job));
         };
-        let mut next = job.clone();
-        next.wakes += 1;
-        match &mut next.status {
-            Status::Ended { how, .. } => {
-                let illegal = how.state().illegal(State::Executing);
-                Decision::Refused(WakeError::AlreadyEnded { job: job.id, illegal })
-            }
-            Status::AwaitingTool { pause: Pause::Tool, due_at } if due_at.is_none_or(|due| due > cx.now) => {
-                *due_at = Some(cx.now);
-                let told = next.tells("job.woken", json!({ "wakes": next.wakes }));
-                Decision::Done(Woken::Due, told.job(Change::Put(next)))
-            }
-            _ => Decision::Done(Woken::Noted, Changes::none().job(Change::Put(next))),
+        match woken(job, cx.now) {
+            Ok((how, changes)) => Decision::Done(how, changes),
+            Err(illegal) => Decision::Refused(WakeError::AlreadyEnded { job: job.id, illegal }),
         }
+    }
+}
+
+/// Wakes a job, or notes that somebody did.
+pub(crate) fn woken(job: &Job, now: Micros) -> Result<(Woken, Changes), IllegalMove> {
+    let mut next = job.clone();
+    next.wakes += 1;
+    match &mut next.status {
+        Status::Ended { how, .. } => Err(how.state().illegal(State::Executing)),
+        Status::AwaitingTool { pause: Pause::Tool, due_at } if due_at.is_none_or(|due| due > now) => {
+            *due_at = Some(now);
+            let told = next.tells("job.woken", json!({ "wakes": next.wakes }));
+            Ok((Woken::Due, told.job(Change::Put(next))))
+        }
+        _ => Ok((Woken::Noted, Changes::none().job(Change::Put(next)))),
     }
 }
 

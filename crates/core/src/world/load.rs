@@ -5,10 +5,11 @@ use crate::canon::Json;
 use crate::command::Reads;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
-use crate::id::JobId;
+use crate::id::{AgentId, JobId, RunId};
 use crate::job::{Cold, Ending, Job};
 use crate::lane::{self, LaneKey};
 use crate::name::OrgId;
+use crate::run::{Agent, Run};
 use crate::seal::SealHead;
 use crate::time::Micros;
 use crate::{dedupe, once, timer};
@@ -37,6 +38,14 @@ impl World {
 
     pub fn load_doc(&mut self, org: &OrgId, key: doc::Key, row: Option<Doc>) {
         self.docs.entry((org.clone(), key)).or_insert_with(|| Entry::loaded(row));
+    }
+
+    pub fn load_run(&mut self, org: &OrgId, id: RunId, row: Option<Run>) {
+        self.runs.entry((org.clone(), id)).or_insert_with(|| Entry::loaded(row));
+    }
+
+    pub fn load_agent(&mut self, org: &OrgId, id: AgentId, row: Option<Agent>) {
+        self.agents.entry((org.clone(), id)).or_insert_with(|| Entry::loaded(row));
     }
 
     pub fn load_lane(&mut self, org: &OrgId, key: &LaneKey, row: Option<lane::Row>) {
@@ -84,6 +93,12 @@ impl World {
         }
         for key in &reads.docs {
             self.load_doc(org, key.clone(), None);
+        }
+        for id in &reads.runs {
+            self.load_run(org, *id, None);
+        }
+        for id in &reads.agents {
+            self.load_agent(org, *id, None);
         }
         for id in reads.jobs.iter().chain(&reads.records) {
             self.load_job(org, *id, None);
@@ -154,6 +169,8 @@ impl World {
                 .filter(|k| !self.docs.contains_key(&(org.clone(), (*k).clone())))
                 .cloned()
                 .collect(),
+            runs: reads.runs.iter().filter(|id| !self.runs.contains_key(&(org.clone(), **id))).copied().collect(),
+            agents: reads.agents.iter().filter(|id| !self.agents.contains_key(&(org.clone(), **id))).copied().collect(),
             crowd: if self.crowd.is_none() { reads.crowd } else { 0 },
             jobs: reads.jobs.iter().filter(|id| !has_job(id)).copied().collect(),
             records: reads.records.iter().filter(|id| !has_record(id)).copied().collect(),

@@ -15,12 +15,15 @@ use crate::command::Actor;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
 use crate::event::{Event, Head, Note, Recorded, Subject};
-use crate::id::JobId;
+use crate::id::{AgentId, JobId, RunId};
 use crate::job::prune::Pruned;
 use crate::job::{self, Cold, Ending, Job};
 use crate::lane::{self, LaneKey};
+use crate::ledger::Posting;
 use crate::limits;
 use crate::name::OrgId;
+use crate::run::record::Record;
+use crate::run::{self, Agent, Run};
 use crate::seal::{Seal, SealHead};
 use crate::time::Micros;
 use crate::{dedupe, once, sink, timer};
@@ -58,6 +61,12 @@ pub struct World {
     seals: Rows<(), SealHead>,
     onces: BTreeMap<once::Key, Entry<once::Record>>,
     docs: Rows<doc::Key, Doc>,
+    runs: Rows<RunId, Run>,
+    agents: Rows<AgentId, Agent>,
+    /// The document and the plan of new runs.
+    plans: Vec<(OrgId, RunId, Json, Json)>,
+    records: Vec<(OrgId, Record)>,
+    postings: Vec<(OrgId, Posting)>,
     lanes: Rows<LaneKey, lane::Row>,
     /// Whoever last held a key: it may have ended since.
     dedupes: BTreeMap<(OrgId, dedupe::Key), Option<JobId>>,
@@ -170,6 +179,21 @@ impl World {
             self.pruned.push((org.clone(), pruned));
         }
         self.notes.extend(changes.notes);
+        for change in changes.runs {
+            let run = match change {
+                run::Change::Create(run, document, plan) => {
+                    self.plans.push((org.clone(), run.id, document, plan));
+                    *run
+                }
+                run::Change::Put(run) => *run,
+            };
+            self.runs.entry((org.clone(), run.id)).or_insert_with(|| Entry::loaded(None)).put(Some(run));
+        }
+        for agent in changes.agents {
+            self.agents.entry((org.clone(), agent.id)).or_insert_with(|| Entry::loaded(None)).put(Some(agent));
+        }
+        self.records.extend(changes.records.into_iter().map(|record| (org.clone(), record)));
+        self.postings.extend(changes.postings.into_iter().map(|posting| (org.clone(), posting)));
         let actor = actor.to_string();
         for event in changes.events {
             self.record(org, &actor, now, event);
@@ -254,6 +278,12 @@ impl World {
                 .filter_map(|(_, e)| e.now.as_mut())
                 .find(|d| d.id == id)
                 .map(|d| &mut d.head),
+            Subject::Run(id) => {
+                self.runs.get_mut(&(org.clone(), id)).and_then(|e| e.now.as_mut()).map(|run| &mut run.head)
+            }
+            Subject::Agent(id) => {
+                self.agents.get_mut(&(org.clone(), id)).and_then(|e| e.now.as_mut()).map(|agent| &mut agent.head)
+            }
             Subject::Doc(class, id) => self
                 .docs
                 .iter_mut()

@@ -2,13 +2,14 @@
 
 use super::{Entry, World};
 use crate::canon::Json;
-use crate::command::Reads;
+use crate::command::{Reads, Unseen};
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
-use crate::id::JobId;
+use crate::id::{AgentId, JobId, RunId};
 use crate::job::{Cold, End, Ending, Job, Status};
 use crate::lane::{self, LaneKey};
 use crate::name::OrgId;
+use crate::run::{Agent, Run};
 use crate::seal::SealHead;
 use crate::time::Micros;
 use crate::{dedupe, timer};
@@ -36,6 +37,11 @@ impl<'a> View<'a> {
         self.world.missing(self.org, reads)
     }
 
+    /// Refuses to go on until all of this can be looked at.
+    pub fn see(&self, reads: Reads) -> Result<(), Unseen> {
+        if self.missing(&reads) == Reads::none() { Ok(()) } else { Err(Unseen(Box::new(reads))) }
+    }
+
     #[track_caller]
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
         named(self.world.jobs.get(&(self.org.clone(), id)), "this job")
@@ -54,6 +60,16 @@ impl<'a> View<'a> {
     #[track_caller]
     pub fn doc(&self, key: &doc::Key) -> Option<&'a Doc> {
         named(self.world.docs.get(&(self.org.clone(), key.clone())), "this document")
+    }
+
+    #[track_caller]
+    pub fn run(&self, id: RunId) -> Option<&'a Run> {
+        named(self.world.runs.get(&(self.org.clone(), id)), "this run")
+    }
+
+    #[track_caller]
+    pub fn agent(&self, id: AgentId) -> Option<&'a Agent> {
+        named(self.world.agents.get(&(self.org.clone(), id)), "this agent")
     }
 
     #[track_caller]

@@ -5,11 +5,14 @@ use crate::canon::Json;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
 use crate::event::{Note, Recorded};
-use crate::id::JobId;
+use crate::id::{JobId, RunId};
 use crate::job::Job;
 use crate::job::prune::Pruned;
 use crate::lane::{self, LaneKey};
+use crate::ledger::Posting;
 use crate::name::OrgId;
+use crate::run::record::Record;
+use crate::run::{Agent, Run};
 use crate::seal::Seal;
 use crate::time::Micros;
 use crate::{dedupe, once, sink, timer};
@@ -26,6 +29,10 @@ impl World {
             && !self.messages.values().any(|e| e.touched)
             && !self.docs.values().any(|e| e.touched)
             && self.sinks.is_empty()
+            && !self.runs.values().any(|e| e.touched)
+            && !self.agents.values().any(|e| e.touched)
+            && self.records.is_empty()
+            && self.postings.is_empty()
     }
 
     /// Whether nobody stood for this job's dedupe key when it was looked at. Where others write at the
@@ -93,6 +100,28 @@ impl World {
     pub fn doc_writes(&self) -> impl Iterator<Item = (&OrgId, &doc::Key, &Doc)> {
         let touched = self.docs.iter().filter(|(_, e)| e.touched);
         touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
+    }
+
+    /// Whether the run was there before, and what it is now.
+    pub fn run_writes(&self) -> impl Iterator<Item = (bool, &Run)> {
+        self.runs.values().filter(|e| e.touched).filter_map(|e| Some((e.found, e.now.as_ref()?)))
+    }
+
+    pub fn agent_writes(&self) -> impl Iterator<Item = (bool, &Agent)> {
+        self.agents.values().filter(|e| e.touched).filter_map(|e| Some((e.found, e.now.as_ref()?)))
+    }
+
+    /// New runs: their documents and their plans.
+    pub fn plan_writes(&self) -> &[(OrgId, RunId, Json, Json)] {
+        &self.plans
+    }
+
+    pub fn record_writes(&self) -> &[(OrgId, Record)] {
+        &self.records
+    }
+
+    pub fn posting_writes(&self) -> &[(OrgId, Posting)] {
+        &self.postings
     }
 
     pub fn message_writes(&self) -> impl Iterator<Item = (&OrgId, &str, Message)> {

@@ -30,7 +30,7 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
     let Some(entry) = defs.newest(&order.kind) else { return reads };
     let inside = inside(order, entry);
     let facts = facts(order, &inside);
-    if let Ok((place, _)) = entry.job_type.lane.place(&facts, defs.rules.max_per_project)
+    if let Ok((place, _)) = place(order, entry, &facts, &defs.rules)
         && place.kept
     {
         reads.lanes.insert(place.key);
@@ -40,6 +40,19 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
     reads.messages.extend(message_key(order));
     reads.crowd = u32::from(in_crowd(order, entry));
     reads
+}
+
+/// Where the job will wait, and how deep it may get there.
+fn place(
+    order: &Enqueue,
+    entry: &Entry,
+    facts: &Facts<'_>,
+    rules: &Rules,
+) -> Result<(lane::Place, Option<u32>), String> {
+    match &order.lane {
+        Some(place) => Ok((place.clone(), None)),
+        None => entry.job_type.lane.place(facts, rules.max_per_project),
+    }
 }
 
 /// The payload as a value, if anybody will look at it.
@@ -181,10 +194,7 @@ impl<'a> Intake<'a> {
             self.tell_of(&duplicate);
             return Ok(duplicate);
         }
-        let (place, depth) = entry
-            .job_type
-            .lane
-            .place(&facts, rules.max_per_project)
+        let (place, depth) = place(order, entry, &facts, &rules)
             .map_err(|why| EnqueueError::InvalidPayload { detail: format!("its lane: {why}") })?;
         self.admit(order, entry, &place, depth, &rules)?;
         let follow_up = key.as_ref().is_some_and(|key| self.succeed(key));
