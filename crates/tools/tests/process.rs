@@ -137,13 +137,30 @@ async fn no_descendant_is_left_whatever_it_did_to_get_away() {
         "setsid sh -c 'trap \"\" TERM HUP; setsid sleep {mark} & setsid sleep {mark} & sleep {mark}' & \
          (sleep {mark} &) ; sh -c 'sleep {mark} & exit' & "
     );
-    let wait = format!("while [ $(ps -ef | grep -c '[s]leep {mark}') -lt 5 ]; do :; done; ");
+    let wait = format!("while [ $(grep -slxz {mark} /proc/[0-9]*/cmdline | wc -l) -lt 5 ]; do :; done; ");
     assert_eq!(run(sh(&format!("{away}{wait} echo 1")), &call(&json!({}))).await.unwrap(), json!(1));
     assert_eq!(alive(&mark), 0, "after a good end");
     assert_eq!(failure(sh(&format!("{away}{wait} exit 3"))).await.code, "tool_crashed");
     assert_eq!(alive(&mark), 0, "after a bad end");
     assert_eq!(late(&format!("{away}{wait} sleep {mark}"), 1_000).await.code, "timeout");
     assert_eq!(alive(&mark), 0, "after a timeout");
+}
+
+#[tokio::test]
+async fn one_that_flees_from_child_to_child_is_caught() {
+    let begin = Instant::now();
+    let fleeing = "flee() { : >/dev/null; flee & exit; }; flee & flee & echo 1";
+    assert_eq!(run(sh(fleeing), &call(&json!({}))).await.unwrap(), json!(1));
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_keeper_that_does_not_listen_is_given_up() {
+    let mark = mark(line!());
+    let begin = Instant::now();
+    assert_eq!(late(&format!("kill -STOP $PPID; sleep {mark}; true"), 200).await.code, "timeout");
+    assert!(begin.elapsed() < limits::STOPPED + Duration::from_secs(3), "{:?}", begin.elapsed());
+    until("its end", || alive(&mark) == 0).await;
 }
 
 #[tokio::test]

@@ -123,6 +123,10 @@ fn unstarted(why: &str) -> ToolFailure {
     ToolFailure::never_ran(failure::NOT_STARTED, Class::Transient, format!("the program was not started: {why}"))
 }
 
+fn lost() -> ToolFailure {
+    ToolFailure::ran(failure::KEEPER_LOST, Class::Transient, "the process that watches the program died")
+}
+
 fn never(why: Why) -> ToolFailure {
     ToolFailure { may_have_acted: false, ..stopped(why, 0) }
 }
@@ -186,7 +190,7 @@ impl Kept {
         let mut write = pin!(collect(stdout, output_bytes));
         let mut say = pin!(tail(stderr));
         let mut until = pin!(sleep_until(deadline));
-        let (mut why, mut output, mut said) = (None, None, None);
+        let (mut why, mut output, mut said, mut given_up) = (None, None, None, false);
         let reported = loop {
             let stopping = tokio::select! {
                 biased;
@@ -209,7 +213,11 @@ impl Kept {
                 stop.notify_one();
                 until.as_mut().reset(Instant::now() + limits::STOPPED);
             } else if until.is_elapsed() {
+                if given_up {
+                    break Vec::new();
+                }
                 // Its death closes the socket; the program does not outlive it.
+                given_up = true;
                 let _ = self.child.start_kill();
                 until.as_mut().reset(Instant::now() + limits::STOPPED);
             }
@@ -251,20 +259,11 @@ fn conclude(heard: &Heard) -> Result<Value, ToolFailure> {
             Report::Ended(ended) => return concluded(heard, &ended),
         }
     }
-    let message = "the process that watches the program died";
-    match group {
-        Some(group) => {
-            // The program died with its keeper; this is for those around it.
-            if let Some(group) = Pid::from_raw(group) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            Err(heard.why.map_or_else(
-                || ToolFailure::ran(failure::KEEPER_LOST, Class::Transient, message),
-                |why| stopped(why, heard.output_bytes),
-            ))
-        }
-        None => Err(ToolFailure::ran(failure::KEEPER_LOST, Class::Transient, message)),
+    // The program died with its keeper; this is for those around it.
+    if let Some(group) = group.and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
+    Err(heard.why.map_or_else(lost, |why| stopped(why, heard.output_bytes)))
 }
 
 fn concluded(heard: &Heard, ended: &Ended) -> Result<Value, ToolFailure> {
@@ -272,8 +271,8 @@ fn concluded(heard: &Heard, ended: &Ended) -> Result<Value, ToolFailure> {
         tracing::warn!("something that a program started could not be killed");
     }
     let how = match (heard.why, &heard.output) {
-        (_, Some(Collected { excess: true, .. })) => return Err(stopped(Why::Excess, heard.output_bytes)),
         (Some(why), _) if ended.stopped => return Err(stopped(why, heard.output_bytes)),
+        (_, Some(Collected { excess: true, .. })) => return Err(stopped(Why::Excess, heard.output_bytes)),
         _ => ended.how,
     };
     // What could not be read to its end is not a result, however the program ended.

@@ -18,10 +18,9 @@ pub fn keep() -> io::Result<()> {
     let mut server = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     server.set_read_timeout(Some(limits::EXCHANGE))?;
     server.set_write_timeout(Some(limits::EXCHANGE))?;
-    seal()?;
     let (order, input) = Order::read(&mut server)?;
-    set_child_subreaper(Some(getpid()))?;
-    let mut child = match launch(&order) {
+    let launched = ready().map_err(|error| Unstarted::from_error(&order.program, &error)).and_then(|()| launch(&order));
+    let mut child = match launched {
         Ok(child) => child,
         Err(unstarted) => return say(&mut server, &Report::Unstarted(unstarted)),
     };
@@ -39,6 +38,14 @@ pub fn keep() -> io::Result<()> {
         Err(_) => true,
     };
     kept.end(stopped)
+}
+
+/// Everything that can be refused to a keeper is asked for before there is something to keep.
+fn ready() -> io::Result<()> {
+    seal()?;
+    set_child_subreaper(Some(getpid()))?;
+    pidfd_open(getpid(), PidfdFlags::empty())?;
+    Ok(())
 }
 
 struct Kept {
