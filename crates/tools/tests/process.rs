@@ -10,10 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The example beside the tests: `cargo test` builds it.
+/// The example beside the tests: `cargo test` builds it, unless it is told which tests to build.
 fn binary() -> PathBuf {
     let here = std::env::current_exe().unwrap();
-    here.parent().and_then(Path::parent).unwrap().join("examples/process")
+    let binary = here.parent().and_then(Path::parent).unwrap().join("examples/process");
+    assert!(binary.exists(), "build it: cargo build -p baton-tools --examples");
+    binary
 }
 
 fn processes() -> Processes {
@@ -158,7 +160,7 @@ async fn one_that_flees_from_child_to_child_is_caught() {
 async fn a_keeper_that_does_not_listen_is_given_up() {
     let mark = mark(line!());
     let begin = Instant::now();
-    assert_eq!(late(&format!("kill -STOP $PPID; sleep {mark}; true"), 200).await.code, "timeout");
+    assert_eq!(late(&format!("cat >/dev/null; kill -STOP $PPID; sleep {mark}; true"), 200).await.code, "timeout");
     assert!(begin.elapsed() < limits::STOPPED + Duration::from_secs(3), "{:?}", begin.elapsed());
     until("its end", || alive(&mark) == 0).await;
 }
@@ -208,7 +210,7 @@ async fn nothing_outlives_a_server_that_is_killed() {
 #[tokio::test]
 async fn a_program_whose_keeper_is_killed_dies_too() {
     let mark = mark(line!());
-    let failure = failure(sh(&format!("sleep {mark} & kill -KILL $PPID; sleep {mark}; true"))).await;
+    let failure = failure(sh(&format!("cat >/dev/null; sleep {mark} & kill -KILL $PPID; sleep {mark}; true"))).await;
     assert_eq!((failure.code.as_ref(), failure.class), ("keeper_lost", Class::Transient));
     until("its end", || alive(&mark) == 0).await;
 }
