@@ -43,6 +43,10 @@ use fault::{Exit, Fault};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything else: a keeper has one thread and no files of its own.
+    if let Some(ended) = baton_tools::process::keeper() {
+        return ended;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -1,4 +1,5 @@
-//! How we reach out: the one client for everything that goes over HTTP.
+//! How we reach out: the one client for everything that goes over HTTP, and programs that are run
+//! ([`process`]).
 //!
 //! A URL that somebody wrote down is not where they may make this machine go: [`Outgoing`] looks
 //! at the address itself, at the moment it connects, and lets nothing but public ones pass
@@ -18,6 +19,7 @@ mod allow;
 mod headers;
 pub mod limits;
 mod outgoing;
+pub mod process;
 mod request;
 mod resolve;
 mod target;
