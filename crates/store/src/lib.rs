@@ -29,6 +29,7 @@ mod postgres;
 #[cfg(feature = "faults")]
 pub mod raw;
 mod records;
+mod runs;
 mod signals;
 mod sqlite;
 mod store;
@@ -44,6 +45,7 @@ pub use records::{
     DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page,
     Prunable,
 };
+pub use runs::{LedgerRow, ListLedger, ListRuns};
 pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};

@@ -8,6 +8,7 @@ use crate::ports;
 use crate::records::{
     DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page, Prunable,
 };
+use crate::runs::{LedgerRow, ListLedger, ListRuns};
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
@@ -17,9 +18,11 @@ use baton_core::id::{DocId, KeyId};
 use baton_core::job::Fence;
 use baton_core::job::settle::{Settle, SettleError, Settled};
 use baton_core::lane::LaneKey;
+use baton_core::run::record::{AttemptRecord, StepRecord, TaskRecord};
+use baton_core::run::{Agent, Run};
 use baton_core::seal::{self, Root, Seal};
 use baton_core::timer::Due;
-use baton_core::{JobId, Json, Micros, OrgId, ProjectId, WorkerId, sink};
+use baton_core::{AgentId, JobId, Json, Micros, OrgId, ProjectId, RunId, WorkerId, sink};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -199,6 +202,87 @@ impl Store {
     /// Removes the rows of lanes that count nothing any more; how many.
     pub async fn purge_lanes(&self, limit: usize) -> Result<usize, StoreError> {
         self.purge(Purge::Lanes, limit).await
+    }
+
+    pub async fn run(&self, org: &OrgId, id: RunId) -> Result<Option<Run>, StoreError> {
+        each!(self, db => db.run(org, id).await)
+    }
+
+    /// The document and the plan of a run.
+    pub async fn run_plan(&self, org: &OrgId, id: RunId) -> Result<Option<(Json, Json)>, StoreError> {
+        each!(self, db => db.run_plan(org, id).await)
+    }
+
+    /// Runs that were not deleted, by when they were made.
+    pub async fn runs(&self, ask: ListRuns) -> Result<Page<Run, RunId>, StoreError> {
+        each!(self, db => db.runs(ask).await)
+    }
+
+    pub async fn agent(&self, org: &OrgId, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        each!(self, db => db.agent(org, id).await)
+    }
+
+    /// Agents of one attempt of a run, in the order of the plan, after a place in it.
+    pub async fn agents(
+        &self,
+        org: &OrgId,
+        run: RunId,
+        attempt: u32,
+        after: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<Agent>, StoreError> {
+        each!(self, db => db.agents(org, run, attempt, after, limit).await)
+    }
+
+    /// Steps of an agent that have ended, in that order, after a number.
+    pub async fn step_records(
+        &self,
+        org: &OrgId,
+        agent: AgentId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Vec<StepRecord>, StoreError> {
+        each!(self, db => db.step_records(org, agent, after, limit).await)
+    }
+
+    /// Tasks of an agent that have ended, in that order, after a number.
+    pub async fn task_records(
+        &self,
+        org: &OrgId,
+        agent: AgentId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        each!(self, db => db.task_records(org, agent, after, limit).await)
+    }
+
+    /// Attempts of a run that have ended.
+    pub async fn attempts(&self, org: &OrgId, run: RunId) -> Result<Vec<AttemptRecord>, StoreError> {
+        each!(self, db => db.attempts(org, run).await)
+    }
+
+    /// Entries of accounts, account by account.
+    pub async fn ledger(&self, ask: ListLedger) -> Result<Page<LedgerRow, (String, i64)>, StoreError> {
+        let limit = ask.limit;
+        let more = ListLedger { limit: limit + 1, ..ask };
+        let found = each!(self, db => db.ledger(more).await)?;
+        Ok(Page::cut(found, limit, |row| (row.account.clone(), row.n)))
+    }
+
+    /// What happened to a run and its agents, in the order of commits.
+    pub async fn run_events(
+        &self,
+        org: &OrgId,
+        run: RunId,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Page<EventRow, Cursor>, StoreError> {
+        each!(self, db => db.run_events(org, run, after, limit).await)
+    }
+
+    /// Agents at work whose job is gone, or has been waiting for a worker since this moment.
+    pub async fn lost_agents(&self, since: Micros, limit: usize) -> Result<Vec<(OrgId, AgentId)>, StoreError> {
+        each!(self, db => db.lost_agents(since, limit).await)
     }
 
     /// Events of an org after a cursor, in the order of their commits; none is ever skipped.

@@ -6,6 +6,7 @@ use super::claim::{self, Asking};
 use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
+use super::run_rows;
 use crate::group::Plan;
 use crate::hand_out::Found;
 use baton_core::canon::Json;
@@ -55,6 +56,8 @@ impl From<crate::StoreError> for Failed {
 struct Keys<'a> {
     definitions: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
     docs: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    runs: (Vec<&'a str>, Vec<Uuid>),
+    agents: (Vec<&'a str>, Vec<Uuid>),
     crowd: i64,
     jobs: (Vec<&'a str>, Vec<Uuid>),
     dedupes: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
@@ -79,6 +82,14 @@ impl<'a> Keys<'a> {
                 keys.docs.0.push(org.as_str());
                 keys.docs.1.push(key.class.as_str());
                 keys.docs.2.push(&key.key);
+            }
+            for id in &reads.runs {
+                keys.runs.0.push(org.as_str());
+                keys.runs.1.push(id.0);
+            }
+            for id in &reads.agents {
+                keys.agents.0.push(org.as_str());
+                keys.agents.1.push(id.0);
             }
             keys.crowd += i64::from(reads.crowd);
             for id in reads.jobs.union(&reads.records) {
@@ -144,6 +155,8 @@ pub(super) async fn load(
     type Params<'p, const N: usize> = [&'p (dyn ToSql + Sync); N];
     let definition_keys: Params<'_, 3> = [&k.definitions.0, &k.definitions.1, &k.definitions.2];
     let doc_keys: Params<'_, 3> = [&k.docs.0, &k.docs.1, &k.docs.2];
+    let run_keys: Params<'_, 2> = [&k.runs.0, &k.runs.1];
+    let agent_keys: Params<'_, 2> = [&k.agents.0, &k.agents.1];
     let cap = i64::from(defs.rules.max_global);
     let crowd_keys: Params<'_, 2> = [&cap, &k.crowd];
     let job_keys: Params<'_, 5> = [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
@@ -161,6 +174,8 @@ pub(super) async fn load(
             link.client.batch_execute(patience.begin()),
             rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
             rows_if(link, !k.docs.0.is_empty(), &s.lock_docs, &doc_keys),
+            rows_if(link, !k.runs.0.is_empty(), &s.lock_runs, &run_keys),
+            rows_if(link, !k.agents.0.is_empty(), &s.lock_agents, &agent_keys),
             rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
             rows_if(link, deduping || !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
@@ -182,10 +197,12 @@ pub(super) async fn load(
         )
     };
     let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
-    let (begun, definitions, docs, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) = read;
+    let (begun, definitions, docs, runs, agents, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) =
+        read;
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
-    let (definitions, docs, crowd, jobs) = (definitions?, docs?, crowd?, jobs?);
+    let (definitions, docs, runs, agents) = (definitions?, docs?, runs?, agents?);
+    let (crowd, jobs) = (crowd?, jobs?);
     let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
     let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
     let promoted = promoted?;
@@ -194,6 +211,14 @@ pub(super) async fn load(
     let mut world = World::default();
     load_definitions(link, &mut world, plan, &definitions).await?;
     load_docs(&mut world, &docs)?;
+    for row in &runs {
+        let run = run_rows::run(row)?;
+        world.load_run(&run.org.clone(), run.id, Some(run));
+    }
+    for row in &agents {
+        let agent = run_rows::agent(row)?;
+        world.load_agent(&agent.org.clone(), agent.id, Some(agent));
+    }
     if let Some(row) = crowd.first() {
         world.load_crowd(get(row, 0)?);
     }

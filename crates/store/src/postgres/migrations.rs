@@ -6,13 +6,15 @@ use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use std::time::Duration;
 use tokio_postgres::{Client, Config, Error, GenericClient};
 
-const ALL: [Migration; 4] = [
+const ALL: [Migration; 5] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
     Migration { version: 3, name: "exact", oldest: 2, sql: include_str!("migrations/0003_exact.sql") },
     // Older binaries would end jobs without withdrawing their decisions.
     Migration { version: 4, name: "door", oldest: 4, sql: include_str!("migrations/0004_door.sql") },
+    // Older binaries would fail on timers and subjects that they do not know.
+    Migration { version: 5, name: "runs", oldest: 5, sql: include_str!("migrations/0005_runs.sql") },
 ];
 
 /// How long a node waits while another one migrates.

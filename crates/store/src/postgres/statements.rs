@@ -1,6 +1,7 @@
 //! The statements of the hot path, prepared once per connection. Each handles many rows.
 
 use super::rows::{COLD, DOC};
+use super::run_rows::{AGENT, RUN};
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, Error, Statement};
 
@@ -46,6 +47,11 @@ statements! {
     lock_docs = format!("SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, class, key, o) \
         CROSS JOIN LATERAL (SELECT org, class, key, {DOC} FROM doc x \
         WHERE x.org = k.org AND x.class = k.class AND x.key = k.key OFFSET 0 FOR UPDATE) d");
+    /// Open rows of runs, in the order of their ids.
+    lock_runs = format!("SELECT r.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
+        CROSS JOIN LATERAL (SELECT {RUN} FROM run x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) r");
+    lock_agents = format!("SELECT a.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
+        CROSS JOIN LATERAL (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a");
     /// Waits for others only near the limit: see the function.
     crowd = "SELECT baton_crowd($1, $2)";
     /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids.
@@ -175,6 +181,36 @@ statements! {
         body = excluded.body, head_n = excluded.head_n, head_hash = excluded.head_hash, head_at = excluded.head_at \
         WHERE doc.id = excluded.id RETURNING 1) \
         SELECT baton_raced(count(*), cardinality($1), 'a change of documents') FROM p";
+    insert_runs = "INSERT INTO run (org, id, project, state, deleted, body, head_n, head_hash, head_at) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::bool[], $6::text[], $7::bigint[], \
+        $8::bytea[], $9::bigint[])";
+    update_runs = "WITH u AS (UPDATE run SET state = k.state, deleted = k.deleted, body = k.body, head_n = k.head_n, \
+        head_hash = k.head_hash, head_at = k.head_at FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], \
+        $5::bool[], $6::text[], $7::bigint[], $8::bytea[], $9::bigint[]) \
+        AS k(org, id, project, state, deleted, body, head_n, head_hash, head_at) CROSS JOIN LATERAL \
+        (SELECT x.ctid FROM run x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t WHERE run.ctid = t.ctid RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'an update of runs') FROM u";
+    insert_run_plans = "INSERT INTO run_plan (org, id, document, plan) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[])";
+    insert_agents = "INSERT INTO run_agent (org, id, run, run_attempt, place, state, job, body, head_n, head_hash, head_at) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::uuid[], \
+        $8::text[], $9::bigint[], $10::bytea[], $11::bigint[])";
+    update_agents = "WITH u AS (UPDATE run_agent SET state = k.state, job = k.job, body = k.body, head_n = k.head_n, \
+        head_hash = k.head_hash, head_at = k.head_at FROM unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], \
+        $5::text[], $6::bigint[], $7::bytea[], $8::bigint[]) AS k(org, id, state, job, body, head_n, head_hash, head_at) \
+        CROSS JOIN LATERAL (SELECT x.ctid FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE run_agent.ctid = t.ctid RETURNING 1) \
+        SELECT baton_must_be(count(*), cardinality($1), 'an update of agents') FROM u";
+    insert_steps = "INSERT INTO run_step (org, agent, n, run, agent_attempt, task, task_attempt, step, state, ended_at, \
+        more, result) SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::int[], $6::int[], \
+        $7::int[], $8::int[], $9::text[], $10::bigint[], $11::text[], $12::text[])";
+    insert_tasks = "INSERT INTO run_task (org, agent, n, run, body) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::text[])";
+    insert_attempts = "INSERT INTO run_attempt (org, run, attempt, body) \
+        SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::text[])";
+    insert_ledger = "INSERT INTO ledger (org, account, n, kind, amount, balance_after, key, run, at) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], \
+        $8::uuid[], $9::bigint[])";
     insert_pruned = "INSERT INTO pruned (org, pos, hash, by, n) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::uuid[], $5::bigint[])";
     prune_events = "WITH d AS (DELETE FROM event USING unnest($1::text[], $2::uuid[]) AS k(org, id) \

@@ -40,6 +40,7 @@ impl<'a> Batch<'a> {
         let mut batch = Self { statements: Vec::new() };
         batch.jobs(s, world, now);
         batch.queue(s, world, now);
+        batch.runs(s, world);
         batch.definitions(s, world);
         batch.timers(s, world);
         batch.onces(s, world, now);
@@ -305,7 +306,7 @@ impl<'a> Batch<'a> {
         if commit {
             sent.push(Box::pin(link.client.batch_execute("COMMIT")));
         }
-        // Fewer than thirty futures: polled in order, and so sent in order.
+        // Fewer than forty futures: polled in order, and so sent in order.
         join_all(sent).await.into_iter().collect()
     }
 }

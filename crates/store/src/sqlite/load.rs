@@ -2,6 +2,7 @@
 
 use super::query;
 use super::rows::{self, live_job, uuid};
+use super::run_rows;
 use crate::group::Plan;
 use baton_core::canon::Json;
 use baton_core::command::Reads;
@@ -45,6 +46,12 @@ impl Loading<'_> {
         }
         for key in &reads.docs {
             self.world.load_doc(org, key.clone(), doc(conn, org, key)?);
+        }
+        for id in &reads.runs {
+            self.world.load_run(org, *id, run_rows::load_run(conn, org, *id)?);
+        }
+        for id in &reads.agents {
+            self.world.load_agent(org, *id, run_rows::load_agent(conn, org, *id)?);
         }
         if reads.crowd > 0 {
             let sum = "SELECT coalesce(sum(waiting), 0) FROM crowd";

@@ -1,6 +1,7 @@
 //! Writing what a group decided. Statements are cached; each row is written once, as it
 //! stands after the whole group.
 
+use super::run_rows;
 use super::write_queue;
 use super::writer::Inner;
 use crate::error::StoreError;
@@ -39,6 +40,7 @@ pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(),
         one(done, "a new payload of a job")?;
     }
     write_queue::world(conn, world).map_err(store_error)?;
+    run_rows::write(conn, world).map_err(store_error)?;
     rest(conn, next_pos, world).map_err(store_error)?;
     // After the event that says so.
     write_queue::pruned(conn, world)
