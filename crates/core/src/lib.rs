@@ -33,6 +33,7 @@ pub mod rules;
 pub mod schedule;
 pub mod seal;
 pub mod sink;
+pub mod span;
 pub mod template;
 pub mod time;
 pub mod timer;

@@ -121,6 +121,8 @@ name!(
 
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
+/// The project of what names none.
+pub const DEFAULT_PROJECT: &str = "default";
 
 impl OrgId {
     /// For the names that Baton itself gives; they are valid by being written here.
@@ -133,6 +135,29 @@ impl OrgId {
 impl Default for OrgId {
     fn default() -> Self {
         Self::reserved(DEFAULT_ORG)
+    }
+}
+
+impl Default for ProjectId {
+    fn default() -> Self {
+        Self(DEFAULT_PROJECT.into())
+    }
+}
+
+impl PlanName {
+    /// What the n-th of its kind is called if nobody said.
+    pub(crate) fn numbered(kind: &'static str, n: usize) -> Self {
+        let name = format!("{kind}-{n}");
+        debug_assert!(Self::new(&name).is_ok());
+        Self(name.into())
+    }
+}
+
+impl ToolName {
+    /// For the tools that are there without being declared.
+    pub(crate) fn reserved(name: &'static str) -> Self {
+        debug_assert!(Self::new(name).is_ok());
+        Self(name.into())
     }
 }
 

@@ -9,6 +9,10 @@
 //!   names comes before it.
 //! - Every number is within its limit; every tool was known, and so were its price and effect.
 
+pub mod input;
+pub mod problem;
+pub mod reference;
+
 use crate::credits::Credits;
 use crate::name::{PlanName, ToolName};
 use crate::time::Span;
