@@ -81,8 +81,6 @@ pub const FAILURE_BUDGET: u32 = 1_000;
 pub const INPUT_BYTES: usize = 64 * 1024;
 /// Lists and objects inside each other in the input of a step.
 pub const INPUT_DEPTH: usize = 32;
-/// Longest name of a signal.
-pub const SIGNAL_CHARS: usize = 64;
 
 /// Cuts a message to a length in characters, never inside one. NUL, which PostgreSQL cannot
 /// store, is shown as its picture.

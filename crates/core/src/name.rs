@@ -118,6 +118,11 @@ name!(
     ToolName, "a tool name", 64, "a-z, 0-9 and . _ -",
     |b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')
 );
+name!(
+    /// What a step waits for; named by whoever wrote the plan.
+    SignalName, "a signal", 64, "letters, digits and . _ -",
+    |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
+);
 
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
