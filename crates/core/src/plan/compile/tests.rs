@@ -295,6 +295,9 @@ fn every_limit_is_kept_to_the_last_one() {
     let look = || json!({ "tool": "look" });
     let text = |n: usize| json!("ü".repeat(n));
     let numbers = |field: &'static str| move |n: usize| with(|d| d["limits"] = json!({ field: n }));
+    let parts = |part: &'static str, field: &'static str| {
+        move |n: usize| with(|d| d.pointer_mut(part).unwrap()[field] = json!(n))
+    };
     type Case = (usize, Box<dyn Fn(usize) -> Value>, &'static str);
     let cases: Vec<Case> = vec![
         (limits::RUN_NAME_CHARS, Box::new(move |n| with(|d| d["name"] = text(n))), "/name"),
@@ -311,6 +314,11 @@ fn every_limit_is_kept_to_the_last_one() {
         ),
         (limits::RUN_LABEL_CHARS, Box::new(move |n| with(|d| d["labels"] = json!({ "a": text(n) }))), "/labels/a"),
         (10, Box::new(|n| with(|d| d["max_attempts"] = json!(n))), "/max_attempts"),
+        (10, Box::new(parts("/plan/agents/0", "attempts")), "/plan/agents/0/attempts"),
+        (100, Box::new(parts("/plan/agents/0", "max_tasks")), "/plan/agents/0/max_tasks"),
+        (10, Box::new(parts("/plan/agents/0/tasks/0", "attempts")), "/plan/agents/0/tasks/0/attempts"),
+        (100, Box::new(parts("/plan/agents/0/tasks/0", "max_steps")), "/plan/agents/0/tasks/0/max_steps"),
+        (10, Box::new(parts("/plan/agents/0/tasks/0/steps/0", "attempts")), "/plan/agents/0/tasks/0/steps/0/attempts"),
         (100, Box::new(numbers("max_agents")), "/limits/max_agents"),
         (100, Box::new(numbers("max_tasks")), "/limits/max_tasks"),
         (100, Box::new(numbers("max_steps")), "/limits/max_steps"),
