@@ -35,6 +35,7 @@ pub mod run;
 pub mod schedule;
 pub mod seal;
 pub mod sink;
+pub mod span;
 pub mod template;
 pub mod time;
 pub mod timer;

@@ -6,6 +6,8 @@ pub const PAYLOAD_BYTES: usize = 256 * 1024;
 pub const RESULT_BYTES: usize = 256 * 1024;
 /// Longest error message that is kept.
 pub const ERROR_CHARS: usize = 2_000;
+/// Longest code of a failure.
+pub const CODE_CHARS: usize = 64;
 /// Longest idempotency key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
 /// Jobs that one command may touch at once.
@@ -49,6 +51,38 @@ pub const WEBHOOKS: usize = 100;
 pub const URL_BYTES: usize = 2_048;
 /// Longest label that people give to something.
 pub const LABEL_CHARS: usize = 100;
+
+/// A run document, as it was written.
+pub const DOCUMENT_BYTES: usize = 1024 * 1024;
+/// Problems of one run document that are told; whoever wrote it mends those first.
+pub const PROBLEMS: usize = 50;
+/// Longest name of a run.
+pub const RUN_NAME_CHARS: usize = 200;
+/// Longest text of what a run, or one of its agents, is about.
+pub const RUN_TASK_CHARS: usize = 10_000;
+pub const SUBTASK_CHARS: usize = 10_000;
+/// Labels of one run, the longest name and the longest value of one.
+pub const RUN_LABELS: usize = 20;
+pub const RUN_LABEL_NAME_CHARS: usize = 64;
+pub const RUN_LABEL_CHARS: usize = 200;
+/// Agents of one run.
+pub const RUN_AGENTS: usize = 1_000;
+/// Tasks of one agent.
+pub const AGENT_TASKS: usize = 1_000;
+/// Steps of one task.
+pub const TASK_STEPS: usize = 10_000;
+/// Steps of one run, over all its tasks.
+pub const RUN_STEPS: usize = 20_000;
+/// Attempts of a run, an agent, a task or a step.
+pub const PLAN_ATTEMPTS: u32 = 10;
+/// Agents, tasks or steps that go at the same time.
+pub const PLAN_WIDTH: u32 = 100;
+/// Failures that a run may be told to bear.
+pub const FAILURE_BUDGET: u32 = 1_000;
+/// Largest input of a step, as canonical JSON text: as it was written, and with all that it names.
+pub const INPUT_BYTES: usize = 64 * 1024;
+/// Lists and objects inside each other in the input of a step.
+pub const INPUT_DEPTH: usize = 32;
 
 /// Cuts a message to a length in characters, never inside one. NUL, which PostgreSQL cannot
 /// store, is shown as its picture.

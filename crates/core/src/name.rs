@@ -118,15 +118,16 @@ name!(
     ToolName, "a tool name", 64, "a-z, 0-9 and . _ -",
     |b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')
 );
-
 name!(
-    /// What a run is told from outside.
-    SignalName, "a signal name", 64, "letters, digits and . _ -",
+    /// What a step waits for; named by whoever wrote the plan.
+    SignalName, "a signal", 64, "letters, digits and . _ -",
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
 );
 
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
+/// The project of what names none.
+pub const DEFAULT_PROJECT: &str = "default";
 
 impl OrgId {
     /// For the names that Baton itself gives; they are valid by being written here.
@@ -139,6 +140,29 @@ impl OrgId {
 impl Default for OrgId {
     fn default() -> Self {
         Self::reserved(DEFAULT_ORG)
+    }
+}
+
+impl Default for ProjectId {
+    fn default() -> Self {
+        Self(DEFAULT_PROJECT.into())
+    }
+}
+
+impl PlanName {
+    /// What the n-th of its kind is called if nobody said.
+    pub(crate) fn numbered(kind: &'static str, n: usize) -> Self {
+        let name = format!("{kind}-{n}");
+        debug_assert!(Self::new(&name).is_ok());
+        Self(name.into())
+    }
+}
+
+impl ToolName {
+    /// For the tools that are there without being declared.
+    pub(crate) fn reserved(name: &'static str) -> Self {
+        debug_assert!(Self::new(name).is_ok());
+        Self(name.into())
     }
 }
 

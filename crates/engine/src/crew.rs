@@ -1,11 +1,11 @@
 //! Crews: who runs which types, and how many jobs at once.
 //!
 //! What the engine asks of itself runs in a crew of its own: a hundred slow deliveries keep nobody's
-//! work from being done, and the other way round.
+//! work from being done, and the other way round. Agents have a crew of their own too.
 
 use crate::held::Held;
 use crate::options::Options;
-use crate::registry::Registry;
+use crate::registry::{Registry, agent_type};
 use baton_core::job::Kind;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -27,8 +27,15 @@ impl Crew {
 
     /// Those that have anything to do.
     pub fn all(registry: &Registry, options: &Options) -> Vec<Arc<Self>> {
-        let (internal, work) = registry.kinds().into_iter().partition(|kind| registry.is_internal(kind));
-        let crews = [Self::new(work, options.slots, true), Self::new(internal, options.errand_slots, false)];
+        let (internal, work): (Vec<Kind>, _) =
+            registry.kinds().into_iter().partition(|kind| registry.is_internal(kind));
+        let agents = agent_type().kind();
+        let (agents, errands) = internal.into_iter().partition(|kind| *kind == agents);
+        let crews = [
+            Self::new(work, options.slots, true),
+            Self::new(errands, options.errand_slots, false),
+            Self::new(agents, options.agent_slots, false),
+        ];
         crews.into_iter().filter(|crew| !crew.kinds.is_empty()).map(Arc::new).collect()
     }
 }

@@ -4,10 +4,12 @@ use crate::crew::Crew;
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::webhook::courier;
-use crate::{audit, beater, pool, pruner, purger, recovery, sealer, sweeper, timers};
+use crate::{audit, beater, pool, pruner, purger, recovery, run, sealer, sweeper, timers};
+use baton_core::Micros;
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
 use baton_core::definition::RegisterError;
+use baton_core::plan::Tools;
 use baton_store::{CommitError, Store, StoreError};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +72,8 @@ pub(crate) struct Shared {
     pub crews: Vec<Arc<Crew>>,
     /// When set: claim nothing more; at that moment, stop what still runs.
     pub stopping: watch::Sender<Option<Instant>>,
+    /// Since when this engine has been there to work, by the clock of commits.
+    pub alive_since: Micros,
     reachable: AtomicBool,
     /// The part that ended though nobody told it to. Only a restart can be trusted then.
     broken: watch::Sender<Option<&'static str>>,
@@ -179,7 +183,9 @@ impl Engine {
     /// and begins to work.
     pub async fn start(store: Store, registry: Registry, options: Options) -> Result<Self, StartError> {
         let crews = Crew::all(&registry, &options);
+        let alive_since = store.now().await.map_err(StartError::Store)?;
         let shared = Arc::new(Shared {
+            alive_since,
             crews,
             store,
             registry,
@@ -210,6 +216,9 @@ impl Engine {
             spawn(&shared, "purger", purger::run),
             spawn(&shared, "pruner", pruner::run),
         ]);
+        if shared.registry.tools().is_some() {
+            background.push(spawn(&shared, "agents", run::lost::run));
+        }
         if shared.registry.delivers() {
             background.push(spawn(&shared, "courier", courier::run));
         }
@@ -218,6 +227,11 @@ impl Engine {
         }
         let inner = Inner { shared, pools: Mutex::new(pools), background: Mutex::new(background) };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The tools that run documents may name; nothing if agents are not worked on here.
+    pub fn tools(&self) -> Option<Arc<Tools>> {
+        self.inner.shared.registry.tools()
     }
 
     pub fn store(&self) -> &Store {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub(crate) struct Line {
     pub fence: Fence,
     pub held: Arc<Held>,
     pub cancelled: watch::Receiver<bool>,
+    /// Set when the node has been told to stop.
+    pub stopping: watch::Receiver<Option<Instant>>,
 }
 
 impl fmt::Debug for JobCx {
@@ -75,6 +78,23 @@ impl JobCx {
 
     pub(crate) const fn store(&self) -> &Store {
         &self.line.store
+    }
+
+    pub(crate) const fn fence(&self) -> &Fence {
+        &self.line.fence
+    }
+
+    /// The node has been told to stop: whoever can leave off should.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.line.stopping.borrow().is_some()
+    }
+
+    /// Resolves when the node is told to stop.
+    pub(crate) async fn stopping(&self) {
+        let mut stopping = self.line.stopping.clone();
+        if stopping.wait_for(Option::is_some).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// The answer to what the job asked, if it did and there is one.

@@ -29,6 +29,7 @@ mod pruner;
 mod purger;
 mod recovery;
 pub mod registry;
+pub mod run;
 pub mod seal_memory;
 mod sealer;
 mod shape;

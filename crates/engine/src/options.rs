@@ -13,6 +13,8 @@ pub struct Options {
     pub slots: usize,
     /// What the engine does for itself, such as deliveries to webhooks, at once in this process.
     pub errand_slots: usize,
+    /// Agents of runs that are worked on at once in this process; those that wait take no place.
+    pub agent_slots: usize,
     /// Seals the history when given.
     pub seal_key: Option<seal::Key>,
     /// Remembers the last seals outside the database: see [`crate::seal_memory`].
@@ -36,6 +38,7 @@ impl Options {
             node,
             slots: 2,
             errand_slots: 32,
+            agent_slots: 64,
             seal_key: None,
             seal_memory: None,
             beat_every: Duration::from_secs(10),

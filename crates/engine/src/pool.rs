@@ -203,7 +203,8 @@ impl Pool {
         let (store, held) = (self.shared.store.clone(), self.crew.held.clone());
         // A job that goes on may work on something already.
         let context = job.aside.as_ref().map(|aside| aside.context.clone()).unwrap_or_default();
-        let line = Line { store, fence: fence.clone(), held, cancelled };
+        let stopping = self.shared.stopping.subscribe();
+        let line = Line { store, fence: fence.clone(), held, cancelled, stopping };
         let cx = JobCx { job, at, line };
         let began = Instant::now();
         let (go, held) = oneshot::channel();
@@ -335,6 +336,7 @@ fn settle_outcome(outcome: Outcome) -> settle::Outcome {
         Outcome::Failed(failure) => settle::Outcome::Failed(failure),
         Outcome::Park { until, seen } => settle::Outcome::Park { until, seen },
         Outcome::Ask(question) => settle::Outcome::Ask(question),
+        Outcome::GiveBack => settle::Outcome::Release,
     }
 }
 

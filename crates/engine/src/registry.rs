@@ -3,12 +3,16 @@
 use crate::builtin;
 use crate::definition::{self, JobDefinition};
 use crate::job_cx::JobCx;
+use crate::run::{Toolbox, Worker};
 use crate::webhook::Deliver;
 use baton_core::Micros;
+use baton_core::TypeName;
 use baton_core::canon::Json;
 use baton_core::definition::{Definitions, Entry, JobType};
 use baton_core::job::{Context, Failure, Kind};
+use baton_core::plan::Tools;
 use baton_core::rules::Rules;
+use baton_core::run::{AGENT_JOB, agent_job_type};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -27,6 +31,8 @@ pub enum Outcome {
     },
     /// Wait for a person's answer, which the next run finds in its context.
     Ask(Json),
+    /// Not finished, and nobody's fault: somebody else, or a later life, goes on with it.
+    GiveBack,
 }
 
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -54,8 +60,15 @@ where
     }
 }
 
+/// The type of jobs that work on agents.
+pub(crate) fn agent_type() -> JobType {
+    let name = AGENT_JOB.parse::<TypeName>().unwrap_or_else(|e| unreachable!("{AGENT_JOB}: {e}"));
+    agent_job_type(name)
+}
+
 #[derive(Clone, Default)]
 pub struct Registry {
+    known: Option<Arc<Tools>>,
     entries: BTreeMap<Kind, (Entry, Arc<dyn Handler>)>,
 }
 
@@ -84,6 +97,17 @@ impl Registry {
 
     fn insert(&mut self, entry: Entry, handler: Arc<dyn Handler>) {
         self.entries.insert(entry.job_type.kind(), (entry, handler));
+    }
+
+    /// Works on the agents of runs, with these tools.
+    pub fn work(&mut self, toolbox: Toolbox) {
+        self.known = Some(Arc::new(toolbox.known().clone()));
+        self.add(agent_type(), Worker::new(toolbox));
+    }
+
+    /// The tools that run documents may name; nothing if agents are not worked on here.
+    pub fn tools(&self) -> Option<Arc<Tools>> {
+        self.known.clone()
     }
 
     /// Tells webhooks what happens, with this.

@@ -2,14 +2,15 @@
 //! the same timer due; the commit lets one of them have it.
 
 use crate::engine::Shared;
-use baton_core::JobId;
 use baton_core::command::Actor;
 use baton_core::cron::fire::Fire;
 use baton_core::decision::breach::Expire;
 use baton_core::id::{DecisionId, DocId};
 use baton_core::job::cancel::Force;
 use baton_core::job::deadline::Deadline;
+use baton_core::run::clock::Tick;
 use baton_core::timer::{Due, Kind};
+use baton_core::{JobId, Micros, RunId};
 use baton_store::{CommitError, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,8 +59,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 async fn fire_all(shared: &Shared, due: Vec<Due>) -> usize {
     let mut commits = JoinSet::new();
     for timer in due {
-        let store = shared.store.clone();
-        commits.spawn(async move { fire(&store, timer).await });
+        let (store, alive_since) = (shared.store.clone(), shared.alive_since);
+        commits.spawn(async move { fire(&store, timer, alive_since).await });
     }
     let mut fired = 0;
     while let Some(ended) = commits.join_next().await {
@@ -77,7 +78,7 @@ async fn fire_all(shared: &Shared, due: Vec<Due>) -> usize {
 }
 
 /// Whether it was there to be fired.
-async fn fire(store: &Store, timer: Due) -> Result<bool, StoreError> {
+async fn fire(store: &Store, timer: Due, alive_since: Micros) -> Result<bool, StoreError> {
     let Due { org, key, at } = timer;
     let job = JobId(key.subject);
     match key.kind {
@@ -87,6 +88,10 @@ async fn fire(store: &Store, timer: Due) -> Result<bool, StoreError> {
             let id = DocId(key.subject);
             let Some(key) = store.doc_key(&org, id).await? else { return Ok(false) };
             had(store.commit(Fire { org, id, key, at }, Actor::Engine).await)
+        }
+        Kind::Run => {
+            let tick = Tick { org, run: RunId(key.subject), at, alive_since };
+            had(store.commit(tick, Actor::Engine).await)
         }
         Kind::Decision => had(store.commit(Expire { org, id: DecisionId(key.subject), at }, Actor::Engine).await),
     }

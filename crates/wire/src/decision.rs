@@ -3,7 +3,7 @@
 use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::ProjectId;
-use baton_core::decision::{Breach, Case, Choice, ChoiceName, Closed, How, Subject, Turn};
+use baton_core::decision::{Breach, Case, Choice, ChoiceName, Closed, How, Turn};
 use baton_core::id::DecisionId;
 use baton_core::name::Responsibility;
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ pub struct Decision {
     pub id: DecisionId,
     pub state: DecisionState,
     pub kind: String,
-    /// What waits for it.
+    /// What waits for it: a job, or a step as `agent.task.step`, by their places in the plan.
     pub subject: String,
     #[schemars(with = "Shape<ProjectId>")]
     pub project_id: ProjectId,
@@ -106,12 +106,11 @@ pub struct Resolution {
 
 impl Decision {
     pub fn of(id: DecisionId, case: &Case) -> Self {
-        let Subject::Job(job) = case.subject;
         Self {
             id,
             state: DecisionState::of(case.closed.as_ref()),
             kind: case.kind.clone(),
-            subject: job.to_string(),
+            subject: case.subject.to_string(),
             project_id: case.project.clone(),
             prompt: case.prompt.clone(),
             responsibility: case.responsibility.clone(),

@@ -66,8 +66,9 @@ impl Told {
             Subject::Job(job) => Some(job),
             Subject::Doc(Class::Decision, _) => match decision::Subject::deserialize(&self.data["subject"]).ok()? {
                 decision::Subject::Job(job) => Some(job),
+                decision::Subject::Step { .. } => None,
             },
-            Subject::Doc(..) | Subject::Definition(_) => None,
+            Subject::Doc(..) | Subject::Definition(_) | Subject::Run(_) | Subject::Agent(_) => None,
         }
     }
 

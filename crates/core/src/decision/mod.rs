@@ -27,6 +27,7 @@ use crate::world::View;
 pub use question::{BadQuestion, Breach, Choice, ChoiceName, Effect, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::fmt;
 
 /// What waits for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,15 @@ pub enum Subject {
         task: u32,
         step: u32,
     },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => job.fmt(f),
+            Self::Step { agent, task, step, .. } => write!(f, "{agent}.{task}.{step}"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

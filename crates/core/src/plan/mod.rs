@@ -9,6 +9,23 @@
 //!   names comes before it.
 //! - Every number is within its limit; every tool was known, and so were its price and effect.
 
+pub mod builtin;
+mod compile;
+mod document;
+mod graph;
+pub mod input;
+mod near;
+pub mod problem;
+mod read;
+pub mod reference;
+mod tools;
+
+pub use compile::{Compiled, check, compile};
+pub use document::{AgentDoc, Document, LimitsDoc, PlanDoc, Priority, StepDoc, TaskDoc};
+pub use input::Input;
+pub use problem::Problem;
+pub use tools::{NameTaken, Tool, Tools};
+
 use crate::credits::Credits;
 use crate::name::{PlanName, ToolName};
 use crate::time::Span;
@@ -37,6 +54,21 @@ pub enum Effect {
     Idempotent,
     /// It may happen twice: never repeated without asking.
     Unsafe,
+}
+
+impl Effect {
+    /// Whether a promise of this one covers a tool that is like the other: it may be feared more, never less.
+    pub const fn covers(self, other: Self) -> bool {
+        self as u8 >= other as u8
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Idempotent => "idempotent",
+            Self::Unsafe => "unsafe",
+        }
+    }
 }
 
 /// How the tasks of an agent go.

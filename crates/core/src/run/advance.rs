@@ -23,6 +23,8 @@ pub struct Advance {
     /// The agent's place in the plan.
     pub index: u32,
     pub reports: Vec<Report>,
+    /// Nothing more is to begin: the worker is about to give the agent back.
+    pub leaving: bool,
     /// The run is likely to be looked at: something failed, or these are the last steps.
     pub with_run: bool,
 }
@@ -107,6 +109,7 @@ impl Command for Advance {
             return Decision::Refused(AdvanceError::Lost);
         }
         let mut drive = Drive::new(*view, cx, plan, agent, None, false);
+        drive.leaving = self.leaving;
         let driven = drive.advance(&self.reports).and_then(|()| drive.end());
         match driven {
             Ok((turn, changes)) => Decision::Done(turn, changes),

@@ -39,6 +39,7 @@ use crate::event::{Event, Head, Subject};
 use crate::id::{AgentId, JobId, RunId};
 use crate::ledger::{Account, Entry, Kind, Posting, Purse, Short};
 use crate::name::{OrgId, ProjectId};
+pub use crate::plan::Priority;
 use crate::plan::{FailureMode, Plan};
 use crate::retry as policy;
 use crate::rng::Rng;
@@ -52,32 +53,6 @@ pub use agent::Agent;
 pub use drive::{Call, Turn};
 pub use job::{AGENT_JOB, Errand, agent_job_type};
 pub use state::{AgentState, IllegalMove, State, StepState, TaskState};
-
-/// How urgent the agents of a run are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    High,
-    #[default]
-    Normal,
-}
-
-impl Priority {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Normal => "normal",
-        }
-    }
-
-    /// As jobs count it.
-    pub const fn number(self) -> i32 {
-        match self {
-            Self::High => crate::job::INTERACTIVE,
-            Self::Normal => crate::job::BACKGROUND,
-        }
-    }
-}
 
 /// Why something went wrong, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,7 +66,7 @@ impl Drive<'_, '_> {
                         self.known(at, &case)?;
                     }
                 }
-                Doing::Backoff(until) if until <= self.cx.now => self.call_again(at)?,
+                Doing::Backoff(until) if until <= self.cx.now && !self.leaving => self.call_again(at)?,
                 Doing::Call | Doing::Sleep(_) | Doing::Backoff(_) | Doing::Broken { .. } => {}
             }
         }

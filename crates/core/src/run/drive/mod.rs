@@ -73,6 +73,8 @@ pub(super) struct Drive<'a, 'c> {
     fell: Option<Fault>,
     /// Its work is done.
     done: bool,
+    /// Nothing more begins.
+    pub(super) leaving: bool,
 }
 
 impl<'a, 'c> Drive<'a, 'c> {
@@ -97,6 +99,7 @@ impl<'a, 'c> Drive<'a, 'c> {
             stirred: false,
             fell: None,
             done: false,
+            leaving: false,
         }
     }
 
@@ -131,6 +134,9 @@ impl<'a, 'c> Drive<'a, 'c> {
             self.overdue()?;
             self.close()?;
             if self.fell.is_some() || self.done {
+                return Ok(());
+            }
+            if self.leaving {
                 return Ok(());
             }
             self.begin()?;

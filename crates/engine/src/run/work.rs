@@ -1,0 +1,379 @@
+//! Working on one agent, for as long as something is in flight.
+
+use super::control;
+use super::plans::{Pinned, Plans};
+use super::results::{Results, place};
+use super::toolbox::{ToolCall, ToolFailure, Toolbox};
+use crate::job_cx::JobCx;
+use crate::registry::{Handler, Outcome, Running};
+use baton_core::canon::Json;
+use baton_core::command::Actor;
+use baton_core::job::{Failure, Fence};
+use baton_core::plan::input::Input;
+use baton_core::plan::reference::Source;
+use baton_core::plan::{AgentPlan, Doer, StepPlan};
+use baton_core::retry;
+use baton_core::run::advance::{self, Advance, Failed, Report};
+use baton_core::run::hand::Doing;
+use baton_core::run::take::{Take, TakeError};
+use baton_core::run::{Call, Errand, Fault, Turn};
+use baton_core::time::Span;
+use baton_store::{CommitError, Store, StoreError};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+/// After trouble with the store: what came of calls is kept and said again.
+const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+/// While something is in flight and something else waits for people or signals, it is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A tool that does not stop when its time is over is left this long after it.
+const OVERTIME: Duration = Duration::from_secs(10);
+
+/// Runs the jobs that work on agents.
+pub struct Worker {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    toolbox: Toolbox,
+    plans: Plans,
+}
+
+impl Worker {
+    pub fn new(toolbox: Toolbox) -> Self {
+        Self { inner: Arc::new(Inner { toolbox, plans: Plans::default() }) }
+    }
+}
+
+impl Handler for Worker {
+    fn run(&self, cx: JobCx, payload: Json) -> Running {
+        let inner = self.inner.clone();
+        Box::pin(async move {
+            match Shift::begin(&inner, cx, &payload).await {
+                Ok(shift) => shift.work().await,
+                Err(outcome) => outcome,
+            }
+        })
+    }
+}
+
+/// One worker's time with one agent.
+struct Shift {
+    inner: Arc<Inner>,
+    cx: JobCx,
+    pinned: Arc<Pinned>,
+    errand: Errand,
+    turn: Turn,
+    /// When the turn was heard.
+    heard: Instant,
+    results: Results,
+    flight: JoinSet<Report>,
+    in_flight: BTreeMap<Call, AbortHandle>,
+}
+
+fn unavailable(e: &StoreError) -> Outcome {
+    Outcome::Failed(Failure::transient("unavailable", &format!("the agent could not be taken: {e}")))
+}
+
+/// There is nothing left to do for this job.
+fn nothing() -> Outcome {
+    Outcome::Done(Json::of(&Value::Null))
+}
+
+impl Shift {
+    async fn begin(inner: &Arc<Inner>, cx: JobCx, payload: &Json) -> Result<Self, Outcome> {
+        let Ok(errand) = serde_json::from_str::<Errand>(payload.as_str()) else {
+            return Err(Outcome::Failed(Failure::fatal("invalid_payload", "the job names no agent")));
+        };
+        let Fence { org, .. } = cx.fence();
+        let pinned = match inner.plans.get(cx.store(), org, errand.run).await {
+            Ok(Some(pinned)) => pinned,
+            Ok(None) => return Err(Outcome::Failed(Failure::fatal("run_not_found", "there is no plan to follow"))),
+            Err(e) => return Err(unavailable(&e)),
+        };
+        let take =
+            Take { fence: cx.fence().clone(), errand, plan: pinned.plan.clone(), digest: pinned.digest, agent: None };
+        let turn = match cx.store().commit(take, cx.actor()).await {
+            Ok(turn) => turn,
+            Err(CommitError::Refused(TakeError::OtherPlan)) => {
+                return Err(Outcome::Failed(Failure::fatal("other_plan", "the run pins another plan")));
+            }
+            Err(CommitError::Refused(TakeError::Over | TakeError::LeaseLost) | CommitError::KeyReused) => {
+                return Err(nothing());
+            }
+            Err(CommitError::Store(e)) => return Err(unavailable(&e)),
+        };
+        let Some(plan) = pinned.plan.agents.get(turn.agent.index as usize) else { return Err(nothing()) };
+        let results = Results::new(plan);
+        Ok(Self {
+            inner: inner.clone(),
+            cx,
+            pinned,
+            errand,
+            turn,
+            heard: Instant::now(),
+            results,
+            flight: JoinSet::new(),
+            in_flight: BTreeMap::new(),
+        })
+    }
+
+    fn plan(&self) -> Option<&AgentPlan> {
+        self.pinned.plan.agents.get(self.turn.agent.index as usize)
+    }
+
+    async fn work(mut self) -> Outcome {
+        loop {
+            let mut reports = match self.fly().await {
+                Ok(reports) => reports,
+                Err(e) => return unavailable(&e),
+            };
+            if self.turn.over {
+                return nothing();
+            }
+            let leaving = self.cx.is_stopping();
+            if self.in_flight.is_empty() && reports.is_empty() {
+                if leaving {
+                    return Outcome::GiveBack;
+                }
+                return Outcome::Park { until: self.turn.look_at, seen: self.cx.job.wakes };
+            }
+            if reports.is_empty() {
+                let look_at = self.look_at();
+                tokio::select! {
+                    biased;
+                    // The job is over for somebody else's reasons, or the node can wait no longer.
+                    () = self.cx.cancelled() => return Outcome::GiveBack,
+                    Some(ended) = self.flight.join_next() => reports.extend(ended.ok()),
+                    () = self.cx.stopping(), if !leaving => {}
+                    () = tokio::time::sleep_until(look_at) => {}
+                }
+                while let Some(ended) = self.flight.try_join_next() {
+                    reports.extend(ended.ok());
+                }
+            }
+            for report in &reports {
+                self.in_flight.retain(|call, _| {
+                    (call.task, call.step, call.attempt) != (report.task, report.step, report.attempt)
+                });
+            }
+            if !self.advance(reports).await {
+                return nothing();
+            }
+        }
+    }
+
+    /// When something is to be looked at although no call has ended.
+    fn look_at(&self) -> Instant {
+        let waits = |doing: &Doing| matches!(doing, Doing::Signal { .. } | Doing::Answer(_) | Doing::Unknown(_));
+        let waiting = self.turn.agent.steps().any(|(_, _, step)| waits(&step.doing));
+        let due = self.turn.look_at.map(|at| self.heard + at.since(self.turn.now).to_std());
+        let often = waiting.then(|| Instant::now() + LOOK_EVERY);
+        // Nothing to look at: a day is as good as any other time.
+        due.into_iter().chain(often).min().unwrap_or_else(|| Instant::now() + Duration::from_secs(24 * 60 * 60))
+    }
+
+    /// Says what came of calls; false if the agent is not ours any more.
+    async fn advance(&mut self, reports: Vec<Report>) -> bool {
+        let failed = reports.iter().any(|report| matches!(report.outcome, advance::Outcome::Failed(_)));
+        let advance = Advance {
+            fence: self.cx.fence().clone(),
+            run: self.errand.run,
+            agent: self.turn.agent.id,
+            plan: self.pinned.plan.clone(),
+            index: self.turn.agent.index,
+            leaving: self.cx.is_stopping(),
+            with_run: failed || self.turn.last,
+            reports,
+        };
+        let before = (self.turn.agent.attempt, self.attempts());
+        loop {
+            match self.cx.store().commit(advance.clone(), self.cx.actor()).await {
+                Ok(turn) => {
+                    self.turn = turn;
+                    self.heard = Instant::now();
+                    break;
+                }
+                Err(CommitError::Refused(_) | CommitError::KeyReused) => return false,
+                // The calls were made: what came of them must not be forgotten. If our lease runs out
+                // meanwhile, we are stopped.
+                Err(CommitError::Store(e)) => {
+                    tracing::warn!(%e, agent = %advance.agent, "what came of calls could not be recorded yet");
+                    tokio::time::sleep(TROUBLE_PAUSE).await;
+                }
+            }
+        }
+        if before != (self.turn.agent.attempt, self.attempts()) {
+            self.results.forget();
+        }
+        for report in &advance.reports {
+            if let advance::Outcome::Done(result) = &report.outcome {
+                self.results.add((report.task, report.step), &result.value());
+            }
+        }
+        true
+    }
+
+    /// Which attempt each task is in that was begun more than once.
+    fn attempts(&self) -> Vec<(u32, u32)> {
+        let again = self.turn.agent.tasks.iter().filter(|(_, task)| task.attempt > 1);
+        again.map(|(place, task)| (*place, task.attempt)).collect()
+    }
+
+    /// Begins the calls that are to be in flight and stops the others. Steps that call nobody are answered
+    /// at once.
+    async fn fly(&mut self) -> Result<Vec<Report>, StoreError> {
+        let wanted: BTreeSet<Call> = self.turn.calls.iter().copied().collect();
+        self.in_flight.retain(|call, task| {
+            let keep = wanted.contains(call);
+            if !keep {
+                task.abort();
+            }
+            keep
+        });
+        let mut reports = Vec::new();
+        for call in wanted {
+            if !self.in_flight.contains_key(&call) {
+                reports.extend(self.begin_call(call).await?);
+            }
+        }
+        Ok(reports)
+    }
+
+    async fn begin_call(&mut self, call: Call) -> Result<Option<Report>, StoreError> {
+        let report = |outcome| Report { task: call.task, step: call.step, attempt: call.attempt, outcome };
+        let Some(plan) = self.plan() else { return Ok(None) };
+        let Some((task, step)) = plan
+            .tasks
+            .get(call.task as usize)
+            .and_then(|t| Some((t.name.clone(), t.steps.get(call.step as usize)?.clone())))
+        else {
+            return Ok(None);
+        };
+        let input = match self.input(call.task, &step).await? {
+            Ok(input) => input,
+            Err(failed) => return Ok(Some(report(advance::Outcome::Failed(failed)))),
+        };
+        if step.doer != Doer::Tool {
+            let begun = self.turn.agent.step(call.task, call.step).map_or(self.turn.now, |step| step.started_at);
+            return Ok(Some(report(control::wait(step.doer, &input, begun))));
+        }
+        let Some(tool) = self.inner.toolbox.tool(&step.tool) else {
+            let fault = Fault::new("dependency_missing", &format!("this node has no tool called {}", step.tool));
+            let failed = Failed { fault, called: false, unknown: false, retry_after: None };
+            return Ok(Some(report(advance::Outcome::Failed(failed))));
+        };
+        let agent = &self.turn.agent;
+        let timeout = (step.timeout > Span::default()).then(|| step.timeout.to_std());
+        let asked = ToolCall {
+            input,
+            key: format!("{}.{}.{}.{}.{}", agent.id, agent.attempt, call.task, call.task_attempt, call.step),
+            run: self.errand.run,
+            agent: agent.id,
+            step: format!("{task}.{}", step.name),
+            attempt: call.attempt,
+            timeout,
+        };
+        let flying = async move {
+            let called = tool.call(asked);
+            let ended = match timeout {
+                Some(timeout) => tokio::time::timeout(timeout + OVERTIME, called).await.unwrap_or_else(|_| {
+                    let fault = Fault::new("timeout", "the tool did not end in time");
+                    Err(ToolFailure { may_have_acted: true, ..fault.into() })
+                }),
+                None => called.await,
+            };
+            match ended {
+                Ok(result) => advance::Outcome::Done(Json::of(&result)),
+                Err(ToolFailure { fault, not_called, may_have_acted, retry_after }) => {
+                    advance::Outcome::Failed(Failed {
+                        fault,
+                        called: !not_called,
+                        unknown: may_have_acted,
+                        retry_after,
+                    })
+                }
+            }
+        };
+        let task = self.flight.spawn(async move {
+            // A tool that panics has failed; what it did before is not known.
+            let outcome = match tokio::spawn(Aborting(tokio::spawn(flying)).ended()).await {
+                Ok(Some(outcome)) => outcome,
+                _ => {
+                    let fault =
+                        Fault { class: retry::Class::Deterministic, ..Fault::new("tool_crashed", "the tool panicked") };
+                    advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })
+                }
+            };
+            Report { task: call.task, step: call.step, attempt: call.attempt, outcome }
+        });
+        self.in_flight.insert(call, task);
+        Ok(None)
+    }
+
+    /// The step's input with all that it names filled in.
+    async fn input(&mut self, task: u32, step: &StepPlan) -> Result<Result<Value, Failed>, StoreError> {
+        let failed = |code: &str, message: &str| {
+            Ok(Err(Failed { fault: Fault::new(code, message), called: false, unknown: false, retry_after: None }))
+        };
+        let input = match Input::parse(&step.input) {
+            Ok(input) => input,
+            Err(bad) => return failed(bad.code(), &bad.to_string()),
+        };
+        if input.is_literal() {
+            return Ok(render(&input, &|_| None));
+        }
+        let pinned = self.pinned.clone();
+        let Some(plan) = pinned.plan.agents.get(self.turn.agent.index as usize) else {
+            return failed("missing_result", "the agent is not in the plan");
+        };
+        let wanted = input.names().iter().filter_map(|name| place(plan, task, &name.source)).collect();
+        let org = self.cx.fence().org.clone();
+        let store: Store = self.cx.store().clone();
+        let found = self.results.of(&store, &org, &self.turn.agent, &wanted).await?;
+        let (id, name) = (Value::from(self.errand.run.to_string()), Value::from(plan.name.as_str()));
+        let subtask = Value::from(plan.subtask.as_str());
+        Ok(render(&input, &|source| match source {
+            Source::Step(_) | Source::Task(..) => found.get(&place(plan, task, source)?),
+            Source::RunName => Some(&pinned.name),
+            Source::RunTask => Some(&pinned.task),
+            Source::RunId => Some(&id),
+            Source::AgentName => Some(&name),
+            Source::AgentSubtask => Some(&subtask),
+        }))
+    }
+}
+
+fn render<'a>(input: &Input, look: &dyn Fn(&Source) -> Option<&'a Value>) -> Result<Value, Failed> {
+    input.render(look).map_err(|bad| Failed {
+        fault: Fault::new(bad.code(), &bad.to_string()),
+        called: false,
+        unknown: false,
+        retry_after: None,
+    })
+}
+
+/// A task that ends with whoever waits for it.
+struct Aborting<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Aborting<T> {
+    async fn ended(mut self) -> Option<T> {
+        (&mut self.0).await.ok()
+    }
+}
+
+impl<T> Drop for Aborting<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl JobCx {
+    fn actor(&self) -> Actor {
+        Actor::Worker(self.fence().worker.clone())
+    }
+}
