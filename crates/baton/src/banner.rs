@@ -7,6 +7,7 @@ use crate::paint::{bad, bold, dim, good};
 use crate::print;
 use crate::version::VERSION;
 use baton_api::limits::TICKET_LIFE;
+use baton_core::credits::Credits;
 use baton_store::SQLITE_FILE;
 use baton_wire::Token;
 use std::io::Write as _;
@@ -18,6 +19,8 @@ pub struct News<'a> {
     pub moved: Option<&'a Path>,
     /// The first admin key, or another one, if it was just made.
     pub first: Option<&'a Token>,
+    /// Credits that were given to begin with.
+    pub credits: Option<Credits>,
     /// Where a browser can come in, once and soon.
     pub login: Option<&'a str>,
 }
@@ -50,6 +53,14 @@ pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Faul
     if let Some(first) = news.first {
         writeln!(out, "  {}", bold("the admin key, shown this once and kept in admin.key there:"))?;
         writeln!(out, "  {}", first.reveal())?;
+        writeln!(out)?;
+    }
+    if let Some(credits) = news.credits {
+        writeln!(
+            out,
+            "  {} to try things out; more with: baton credits grant",
+            bold(format_args!("{credits} credits"))
+        )?;
         writeln!(out)?;
     }
     if let Some(login) = news.login {

@@ -82,6 +82,11 @@ impl Client {
         self.send(|| self.request(Method::DELETE, path)).await.map(|_| ())
     }
 
+    /// Removing the same thing twice is removing it once; answers with what it was.
+    pub async fn remove<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
+        Ok(self.ask(|| self.request(Method::DELETE, path)).await?.value)
+    }
+
     /// The key makes it safe to send this more than once.
     pub async fn post<T: DeserializeOwned>(
         &self,

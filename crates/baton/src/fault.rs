@@ -16,14 +16,18 @@ pub enum Exit {
     Failed = 1,
     /// The command line is not understood.
     Usage = 2,
-    /// Jobs that were waited for have ended, but not all of them completed.
+    /// What was waited for has ended, but not all of it completed.
     NotCompleted = 3,
+    /// The run that was waited for was cancelled.
+    Cancelled = 4,
     /// What is stored is damaged or does not fit.
     Data = 65,
     /// The server or the database cannot be reached.
     Unavailable = 69,
     /// The configuration cannot be used.
     Config = 78,
+    /// Somebody pressed Ctrl-C; as shells say it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -34,7 +38,7 @@ impl From<Exit> for ExitCode {
 
 /// Every code that comes from the command line itself, with how it exits and what it is called.
 /// Explained in `docs/errors.md`.
-pub const CODES: [(&str, Exit, &str); 16] = [
+pub const CODES: [(&str, Exit, &str); 19] = [
     ("usage", Exit::Usage, "The command line is not understood"),
     ("config_invalid", Exit::Config, "The configuration cannot be used"),
     ("listen_not_loopback", Exit::Config, "The address can be reached from other machines"),
@@ -47,6 +51,9 @@ pub const CODES: [(&str, Exit, &str); 16] = [
     ("unexpected_answer", Exit::Unavailable, "The answer is not Baton's"),
     ("job_not_completed", Exit::NotCompleted, "The job did not complete"),
     ("jobs_not_completed", Exit::NotCompleted, "Not every job completed"),
+    ("document_invalid", Exit::Failed, "The run document cannot be read"),
+    ("run_failed", Exit::NotCompleted, "The run failed"),
+    ("run_cancelled", Exit::Cancelled, "The run was cancelled"),
     ("secret_not_shown", Exit::Failed, "The secret cannot be shown again"),
     ("not_delivered", Exit::NotCompleted, "Nothing was delivered"),
     ("unhealthy", Exit::Failed, "The doctor found problems"),
@@ -75,6 +82,8 @@ pub enum Fault {
     },
     /// Whoever read our output has read enough (`baton events tail | head`).
     NobodyReads,
+    /// Somebody left with Ctrl-C, and was told what they need to know.
+    Left,
 }
 
 impl Fault {
@@ -165,6 +174,7 @@ impl Fault {
         match self {
             Self::Told { exit, .. } => *exit,
             Self::NobodyReads => Exit::Ok,
+            Self::Left => Exit::Interrupted,
         }
     }
 

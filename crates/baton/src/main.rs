@@ -10,6 +10,7 @@ mod client;
 mod completions;
 mod config;
 mod contexts;
+mod credits;
 mod decisions;
 mod doctor;
 mod events;
@@ -29,13 +30,17 @@ mod pages;
 mod paint;
 mod patience;
 mod print;
+mod runs;
 mod schedules;
 mod server;
 mod signals;
 mod target;
 mod tls;
+mod tools;
 mod version;
 mod webhooks;
+mod welcome;
+mod why;
 
 use args::{Cli, Command};
 use clap::Parser as _;
@@ -65,6 +70,11 @@ fn run(command: Command) -> Result<(), Fault> {
     match command {
         Command::Up(args) => server::run(server::Mode::Up, &args.settings),
         Command::Serve(args) => server::run(server::Mode::Serve { start_empty: args.start_empty }, &args.settings),
+        Command::Run(args) => runs::begin(args),
+        Command::Runs(args) => client::block_on(runs::run(args)),
+        Command::Why(args) => client::block_on(why::run(args)),
+        Command::Tools(args) => client::block_on(tools::run(args)),
+        Command::Credits(args) => client::block_on(credits::run(args)),
         Command::Jobs(args) => client::block_on(jobs::run(args)),
         Command::Lanes(args) => client::block_on(lanes::run(args)),
         Command::Schedules(args) => client::block_on(schedules::run(args)),

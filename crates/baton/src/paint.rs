@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
 /// A text in a style.
-pub struct Painted<T>(Style, T);
+pub struct Painted<T>(pub Style, pub T);
 
 impl<T: Display> Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,30 +13,34 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-const fn coloured<T>(colour: AnsiColor, text: T) -> Painted<T> {
-    Painted(colour.on_default(), text)
-}
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+pub const GOOD: Style = AnsiColor::Green.on_default();
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+pub const BUSY: Style = AnsiColor::Cyan.on_default();
+pub const DIM: Style = Style::new().dimmed();
+pub const BOLD: Style = Style::new().bold();
+pub const PLAIN: Style = Style::new();
 
 pub const fn bad<T>(text: T) -> Painted<T> {
-    Painted(AnsiColor::Red.on_default().bold(), text)
+    Painted(BAD, text)
 }
 
 pub const fn good<T>(text: T) -> Painted<T> {
-    coloured(AnsiColor::Green, text)
+    Painted(GOOD, text)
 }
 
 pub const fn warn<T>(text: T) -> Painted<T> {
-    coloured(AnsiColor::Yellow, text)
+    Painted(WARN, text)
 }
 
 pub const fn busy<T>(text: T) -> Painted<T> {
-    coloured(AnsiColor::Cyan, text)
+    Painted(BUSY, text)
 }
 
 pub const fn dim<T>(text: T) -> Painted<T> {
-    Painted(Style::new().dimmed(), text)
+    Painted(DIM, text)
 }
 
 pub const fn bold<T>(text: T) -> Painted<T> {
-    Painted(Style::new().bold(), text)
+    Painted(BOLD, text)
 }

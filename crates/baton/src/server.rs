@@ -3,7 +3,7 @@
 use crate::args::SettingsArgs;
 use crate::config::{self, Settings, StoreSettings};
 use crate::fault::Fault;
-use crate::{address, aside, banner, first, local, log, signals, tls};
+use crate::{address, aside, banner, first, local, log, signals, tls, welcome};
 use baton_api::{App, Entrance, Secrets};
 use baton_core::access::session::Sessions;
 use baton_core::definition::Definitions;
@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// How long running jobs may go on once the process is told to stop.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -36,19 +37,22 @@ pub enum Mode {
     Up,
     /// For production.
     Serve { start_empty: bool },
+    /// For one command, for as long as that takes.
+    Within,
 }
 
 impl Mode {
     const fn corrupt(self) -> Corrupt {
         match self {
             Self::Up | Self::Serve { start_empty: true } => Corrupt::StartEmpty,
-            Self::Serve { start_empty: false } => Corrupt::Stop,
+            Self::Serve { start_empty: false } | Self::Within => Corrupt::Stop,
         }
     }
 
-    const fn filter(self) -> &'static str {
+    pub const fn filter(self) -> &'static str {
         match self {
             Self::Up => "warn",
+            Self::Within => "error",
             Self::Serve { .. } => "info",
         }
     }
@@ -57,22 +61,58 @@ impl Mode {
 pub fn run(mode: Mode, args: &SettingsArgs) -> Result<(), Fault> {
     let settings = config::settings(args)?;
     log::set_up(settings.log, settings.log_filter.as_deref().unwrap_or(mode.filter()))?;
+    block_on(async {
+        let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
+        live(mode, &settings, told, None).await
+    })
+}
+
+/// Runs what has a server in it: with as many threads as there are cores.
+pub fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Fault::new("start_failed", format!("the runtime cannot be started: {error}")))?;
-    let lived = runtime.block_on(live(mode, &settings));
+    let lived = runtime.block_on(command);
     // Dropping it would wait for as long as a handler blocks its thread.
     runtime.shutdown_timeout(THREADS_WAIT);
     lived
 }
 
-async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
+/// Everything as `up` has it, on a free port of this machine, for as long as `work` takes. What `work`
+/// says counts, unless the server could not be started.
+pub async fn during<T>(
+    settings: &Settings,
+    work: impl AsyncFnOnce(SocketAddr) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let (tell, told) = signals::Told::by();
+    let (up, is_up) = oneshot::channel();
+    let work = async {
+        let worked = match is_up.await {
+            Ok(address) => Some(work(address).await),
+            Err(_) => None,
+        };
+        tell.send_replace(true);
+        worked
+    };
+    let (lived, worked) = tokio::join!(live(Mode::Within, settings, told, Some(up)), work);
+    match worked {
+        Some(worked) => worked,
+        None => Err(lived.err().unwrap_or_else(|| failed("it ended before it was up".to_owned()))),
+    }
+}
+
+async fn live(
+    mode: Mode,
+    settings: &Settings,
+    told: signals::Told,
+    up: Option<oneshot::Sender<SocketAddr>>,
+) -> Result<(), Fault> {
     let tls = settings.listen.tls.as_ref().map(tls::server).transpose()?;
-    let told = signals::listen().map_err(|error| failed(format!("signals cannot be heard: {error}")))?;
     // Before anything counts.
     baton_api::metrics::install();
     let mut registry = Registry::builtin();
+    registry.work(config::toolbox(&settings.tools)?);
     let carrier = Arc::new(Post(outgoing(settings)?));
     let definitions = registry.definitions_with(settings.rules, [webhook::job_type()]);
     // The lock on the data directory comes first: of two servers on one directory, the second
@@ -80,7 +120,7 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let aside = aside::Before::look(&settings.store);
     let store = open(&settings.store, mode.corrupt(), definitions).await?;
     let moved = aside.moved(&settings.store.data_dir);
-    let up = async {
+    let parts = async {
         let listener = bind(settings.listen.address).await?;
         let seal_key = seal_key(&settings.store)?;
         let signer = Signer::new(seal_key.derive("webhooks"));
@@ -90,10 +130,11 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
         if first.is_none() && settings.new_admin_key {
             first = Some(first::another(&store, &settings.store.data_dir).await?);
         }
+        let credits = if matches!(mode, Mode::Serve { .. }) { None } else { welcome::grant(&store).await? };
         let secrets = Secrets { signer, sessions: Sessions::new(seal_key.derive("sessions")) };
-        Ok((listener, engine, first, secrets))
+        Ok((listener, engine, first, secrets, credits))
     };
-    let (listener, engine, first, secrets) = match up.await {
+    let (listener, engine, first, secrets, credits) = match parts.await {
         Ok(parts) => parts,
         Err(fault) => {
             let _ = tokio::time::timeout(CLOSE_WAIT, store.close()).await;
@@ -106,9 +147,13 @@ async fn live(mode: Mode, settings: &Settings) -> Result<(), Fault> {
     let posted = address::post(&settings.store.data_dir, address)
         .map_err(|error| failed(format!("cannot write into {}: {error}", settings.store.data_dir.display())));
     let login = login_link(mode, &app, settings, address);
-    let news = banner::News { moved: moved.as_deref(), first: first.as_ref(), login: login.as_deref() };
+    let news = banner::News { moved: moved.as_deref(), first: first.as_ref(), credits, login: login.as_deref() };
     let said = posted.and_then(|posted| announce(mode, address, settings, &news).map(|()| posted));
 
+    if let (Some(up), Ok(_)) = (up, &said) {
+        // Nobody waits for it any more if this fails; then we are told to stop.
+        let _ = up.send(address);
+    }
     // Whatever could not be said, what was started is stopped in order.
     let (told, posted) = match said {
         Ok(posted) => (told, Ok(posted)),
@@ -183,6 +228,9 @@ async fn start(store: Store, registry: Registry, settings: &Settings, seal_key: 
     if let Some(slots) = settings.slots {
         options.slots = slots as usize;
     }
+    if let Some(slots) = settings.agent_slots {
+        options.agent_slots = slots as usize;
+    }
     let database = settings.store.database.as_ref();
     Engine::start(store, registry, options).await.map_err(|error| failed(error.to_string()).scrubbed(database))
 }
@@ -210,7 +258,7 @@ fn announce(mode: Mode, address: SocketAddr, settings: &Settings, news: &banner:
             tracing::info!(file = %file.display(), "an admin key was made and is kept there");
             Ok(())
         }
-        Mode::Serve { .. } => Ok(()),
+        Mode::Serve { .. } | Mode::Within => Ok(()),
         // Nobody reading the banner is no reason not to run.
         Mode::Up => match banner::say(&url, &settings.store, news) {
             Err(Fault::NobodyReads) => Ok(()),

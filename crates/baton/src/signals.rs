@@ -8,6 +8,12 @@ use tokio::sync::watch;
 pub struct Told(watch::Receiver<bool>);
 
 impl Told {
+    /// Whoever has the sender tells.
+    pub fn by() -> (watch::Sender<bool>, Self) {
+        let (tell, told) = watch::channel(false);
+        (tell, Self(told))
+    }
+
     /// For a start that has to be undone.
     pub fn already() -> Self {
         Self(watch::channel(true).1)

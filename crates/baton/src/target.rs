@@ -4,6 +4,7 @@
 //! alone: the key of a context is shown to the server of that context and to no other.
 
 use crate::args::{ClientArgs, DEFAULT_DATA_DIR, DEFAULT_SERVER};
+use crate::config::{Listen, Settings};
 use crate::contexts::{Context, Contexts};
 use crate::fault::Fault;
 use crate::local;
@@ -79,6 +80,22 @@ pub fn find(args: &ClientArgs) -> Result<Target, Fault> {
     let typed = Said::new(args.server.clone(), args.context.clone(), args.key.clone());
     let target = choose(&typed, &environment(), &Contexts::read()?)?;
     Ok(Target { ca_cert: args.ca_cert.clone(), ..target })
+}
+
+/// The server of this data directory, with the key that was given or that is kept there.
+pub fn here(settings: &Settings, address: SocketAddr, args: &ClientArgs) -> Result<Target, Fault> {
+    let ca_cert = args.ca_cert.clone().or_else(|| own_cert(&settings.listen));
+    let server = Some(settings.listen.url(address));
+    let target = find(&ClientArgs { server, context: None, ca_cert, ..args.clone() })?;
+    match (&target.key, local::read(&settings.store.data_dir).ok().flatten()) {
+        (Shown::Local { .. } | Shown::Nothing, Some(token)) => Ok(Target { key: Shown::Given(token), ..target }),
+        _ => Ok(target),
+    }
+}
+
+/// What it shows itself may be all that vouches for it.
+pub fn own_cert(listen: &Listen) -> Option<PathBuf> {
+    listen.tls.as_ref().map(|files| files.cert.clone())
 }
 
 fn choose(typed: &Said, set: &Said, contexts: &Contexts) -> Result<Target, Fault> {
@@ -194,7 +211,7 @@ mod tests {
     fn what_cannot_be_meant_is_refused_without_repeating_keys() {
         let no = |typed: &Said, set: &Said| match choose(typed, set, &contexts()).unwrap_err() {
             Fault::Told { problem, .. } => problem.detail,
-            Fault::NobodyReads => String::new(),
+            Fault::NobodyReads | Fault::Left => String::new(),
         };
         assert!(no(&Said::default(), &said("http://a.test", "there", "")).contains("both set"));
         assert!(no(&said("", "nowhere", ""), &Said::default()).contains("nowhere"));

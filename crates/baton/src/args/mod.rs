@@ -1,11 +1,13 @@
 //! The command line. Flags and environment names are a promise.
 
 mod access;
+mod credits;
 mod decisions;
 mod doctor;
 mod history;
 mod jobs;
 mod lanes;
+mod runs;
 mod schedules;
 mod settings;
 mod webhooks;
@@ -14,6 +16,7 @@ pub use access::{
     AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand,
     LoginArgs, OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
+pub use credits::{BalanceArgs, CreditsArgs, CreditsCommand, GrantArgs, LedgerArgs, ToolsArgs, WhyArgs};
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
 pub use doctor::DoctorArgs;
 pub use history::{AuditArgs, CompletionsArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};
@@ -22,6 +25,9 @@ pub use jobs::{
     WatchArgs,
 };
 pub use lanes::{LaneArgs, LaneListArgs, LanesArgs, LanesCommand};
+pub use runs::{
+    ActArgs, CancelRunArgs, LogsArgs, RunArgs, RunListArgs, RunsArgs, RunsCommand, ShowRunArgs, SignalArgs,
+};
 pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
 pub use settings::{ListenArgs, LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
 pub use webhooks::{
@@ -41,15 +47,18 @@ pub const DEFAULT_SERVER: &str = "http://127.0.0.1:22866";
 #[command(name = "baton", version, about = "Runs fleets of AI agents durably", max_term_width = 100)]
 #[command(after_help = "\
 Examples:
+  baton run examples/research.yaml            run agents, from nothing
   baton up                                    start everything here, data in ./.baton
+  baton runs list
+  baton why run_0193a1b2c3d47001800000000000002a
   baton jobs enqueue echo --project demo --payload '{\"message\":\"hello\"}' --wait
   baton jobs list --project demo
   baton jobs watch --project demo
   baton schedules set hello --project demo --cron '*/5 * * * *' --type echo
   baton events tail --from-start
 
-Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 jobs that were waited for did not complete,
-65 stored data is damaged, 69 server or database cannot be reached, 78 configuration")]
+Exit codes: 0 ok, 1 failed or refused, 2 usage, 3 what was waited for did not complete,
+4 the run was cancelled, 65 stored data is damaged, 69 server or database cannot be reached, 78 configuration")]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -61,6 +70,16 @@ pub enum Command {
     Up(UpArgs),
     /// Start everything for production: logs only, and no guessing
     Serve(ServeArgs),
+    /// Run the agents of a document and follow them
+    Run(RunArgs),
+    /// Show, steer and follow runs
+    Runs(RunsArgs),
+    /// Say why something does not go on, and who can change that
+    Why(WhyArgs),
+    /// List what steps may call
+    Tools(ToolsArgs),
+    /// See and give credits, and where they went
+    Credits(CreditsArgs),
     /// Enqueue, show, watch, cancel and repeat jobs
     Jobs(JobsArgs),
     /// See how full the lanes are, and stop or resume handing out their jobs
@@ -96,6 +115,11 @@ impl Command {
     pub const fn json(&self) -> bool {
         match self {
             Self::Up(_) | Self::Serve(_) | Self::Completions(_) => false,
+            Self::Run(args) => args.client.json,
+            Self::Runs(args) => args.command.client().json,
+            Self::Why(args) => args.client.json,
+            Self::Tools(args) => args.client.json,
+            Self::Credits(args) => args.command.client().json,
             Self::Jobs(args) => args.command.client().json,
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,

@@ -18,7 +18,7 @@ pub struct StoreArgs {
     /// A postgres:// URL; without one the embedded database in the data directory is used
     #[arg(long, env = "BATON_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database: Option<String>,
-    /// A TOML file with: listen, tls_cert, tls_key, insecure_plaintext, host_names, data_dir, database, log, log_filter, slots, rate_limit, allow_hosts, seal_key_file, [queue]
+    /// A TOML file with: listen, tls_cert, tls_key, insecure_plaintext, host_names, data_dir, database, log, log_filter, slots, agent_slots, rate_limit, allow_hosts, seal_key_file, [queue], [tools.NAME]
     #[arg(long, env = "BATON_CONFIG", value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
 }
@@ -59,6 +59,9 @@ pub struct SettingsArgs {
     /// Jobs that run at once in this process, 1 to 1024 [default: 2]
     #[arg(long, env = "ORCHESTRATOR_QUEUE_GLOBAL_CONCURRENCY", value_name = "N")]
     pub slots: Option<String>,
+    /// Agents of runs that are worked on at once in this process, 1 to 1024; those that wait take no place [default: 64]
+    #[arg(long, env = "BATON_AGENT_SLOTS", value_name = "N")]
+    pub agent_slots: Option<String>,
     /// Requests that one key may send in a second; 0 is as many as it can [default: 1000]
     #[arg(long, env = "BATON_RATE_LIMIT", value_name = "N")]
     pub rate_limit: Option<String>,

@@ -2,8 +2,10 @@
 
 mod listen;
 mod queue;
+mod tools;
 
 pub use listen::{Listen, TlsFiles};
+pub use tools::{Declared, toolbox};
 
 use crate::args::{DEFAULT_DATA_DIR, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
@@ -33,12 +35,15 @@ struct File {
     log: Option<LogFormat>,
     log_filter: Option<String>,
     slots: Option<u32>,
+    agent_slots: Option<u32>,
     rate_limit: Option<u32>,
     #[serde(default)]
     allow_hosts: Vec<String>,
     seal_key_file: Option<PathBuf>,
     #[serde(default)]
     queue: queue::Section,
+    #[serde(default)]
+    tools: tools::Section,
 }
 
 /// Where things are remembered.
@@ -59,6 +64,10 @@ pub struct Settings {
     pub log_filter: Option<String>,
     /// The engine's own, unless given.
     pub slots: Option<u32>,
+    /// Agents that are worked on at once; the engine's own, unless given.
+    pub agent_slots: Option<u32>,
+    /// What steps of runs may call.
+    pub tools: Vec<Declared>,
     pub rules: Rules,
     /// How fast one key may ask; as fast as it can if there is none.
     pub rate: Option<Rate>,
@@ -137,11 +146,17 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
         insecure_plaintext: file.insecure_plaintext,
         host_names: std::mem::take(&mut file.host_names),
     };
+    let config = args.store.config.as_deref();
+    // Beside the file; a path without a directory is in this one.
+    let base = config.and_then(Path::parent).unwrap_or_else(|| Path::new(""));
+    let tools = tools::declared(std::mem::take(&mut file.tools), base).map_err(|fault| in_file(fault, config))?;
     Ok(Settings {
+        tools,
         listen: listen::listen(&args.listen, &keys)?,
         log: log_format(args.log.clone(), file.log)?,
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),
         slots: queue::slots(args.slots.as_ref(), file.slots, &file.queue)?,
+        agent_slots: queue::agent_slots(args.agent_slots.as_ref(), file.agent_slots)?,
         rules: queue::rules(&args.queue, &file.queue)?,
         rate: rate(args.rate_limit.clone(), file.rate_limit)?,
         reach: reach(&args.allow_host, &file.allow_hosts)?,
@@ -246,6 +261,14 @@ fn seal_key(file: Option<&Path>) -> Result<Option<Key>, Fault> {
     }
 }
 
+/// Says which file it is about.
+fn in_file(mut fault: Fault, path: Option<&Path>) -> Fault {
+    if let (Fault::Told { problem, .. }, Some(path)) = (&mut fault, path) {
+        problem.detail = format!("{}: {}", path.display(), problem.detail);
+    }
+    fault
+}
+
 fn invalid(detail: String) -> Fault {
     Fault::new("config_invalid", detail)
 }
@@ -259,7 +282,7 @@ pub mod tests {
     pub fn code(fault: &Fault) -> &str {
         match fault {
             Fault::Told { problem, .. } => &problem.code,
-            Fault::NobodyReads => "",
+            Fault::NobodyReads | Fault::Left => "",
         }
     }
 
@@ -292,7 +315,7 @@ pub mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("baton.toml");
         let text = "listen = \"127.0.0.1:1\"\ndata_dir = \"data\"\nslots = 3\nlog = \"json\"\n\
-                    tls_cert = \"c.pem\"\ntls_key = \"/k.pem\"\nhost_names = [\"a.example\"]\n\
+                    tls_cert = \"c.pem\"\ntls_key = \"/k.pem\"\nhost_names = [\"a.example\"]\nagent_slots = 9\n\
                     insecure_plaintext = false\n[queue]\nmax_global = 7\n";
         std::fs::write(&path, text).unwrap();
         let store = StoreArgs { config: Some(path.clone()), ..StoreArgs::default() };
@@ -302,6 +325,7 @@ pub mod tests {
         assert_eq!(read.listen.tls, Some(TlsFiles { cert: dir.path().join("c.pem"), key: "/k.pem".into() }));
         assert_eq!(read.store.data_dir, dir.path().join("data"));
         assert_eq!((read.slots, read.log, read.rules.max_global), (Some(3), LogFormat::Json, 7));
+        assert_eq!((read.agent_slots, read.tools.len()), (Some(9), 0));
         let args = SettingsArgs {
             listen: ListenArgs { listen: Some("127.0.0.1:2".to_owned()), ..ListenArgs::default() },
             slots: Some("4".to_owned()),

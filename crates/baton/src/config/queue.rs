@@ -118,6 +118,13 @@ pub fn slots(flag: Option<&String>, plain: Option<u32>, section: &Section) -> Re
     slots.asked(flag, section.global_concurrency.or(plain))
 }
 
+/// How many agents of runs are worked on at once.
+pub fn agent_slots(flag: Option<&String>, file: Option<u32>) -> Result<Option<u32>, Fault> {
+    let slots =
+        Setting { key: "agent_slots", variable: "BATON_AGENT_SLOTS", filed: "agent_slots", bounds: 1..=SLOTS_MAX };
+    slots.asked(flag, file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,5 +200,8 @@ mod tests {
         assert_eq!(slots(None, Some(4), &Section::default()).unwrap(), Some(4));
         assert_eq!(slots(None, None, &Section::default()).unwrap(), None);
         assert_eq!(code(slots(None, Some(4), &named)), (true, Some(Exit::Config)));
+        assert_eq!(agent_slots(Some(&"3".to_owned()), Some(4)).unwrap(), Some(3));
+        assert_eq!(agent_slots(None, Some(4)).unwrap(), Some(4));
+        assert_eq!(code(agent_slots(None, Some(0))), (true, Some(Exit::Config)));
     }
 }

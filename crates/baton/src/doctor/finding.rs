@@ -20,6 +20,7 @@ pub enum Check {
     Server,
     Version,
     Key,
+    Tools,
 }
 
 impl Check {
@@ -36,6 +37,7 @@ impl Check {
             Self::Server => "server",
             Self::Version => "version",
             Self::Key => "key",
+            Self::Tools => "tools",
         }
     }
 }
@@ -76,7 +78,7 @@ impl Finding {
             Fault::Told { problem, .. } => {
                 Self::problem(check, &problem.detail, problem.hint.as_deref().unwrap_or(otherwise))
             }
-            Fault::NobodyReads => Self::problem(check, "nobody reads", otherwise),
+            Fault::NobodyReads | Fault::Left => Self::problem(check, "nobody reads", otherwise),
         }
     }
 

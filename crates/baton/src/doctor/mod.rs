@@ -10,11 +10,12 @@ mod directory;
 mod finding;
 mod port;
 mod server;
+mod tools;
 
 use crate::args::DoctorArgs;
 use crate::config::{Settings, Url};
 use crate::fault::Fault;
-use crate::{address, client};
+use crate::{address, client, target};
 use baton_engine::SystemClock;
 use baton_store::Clock as _;
 use finding::{Finding, Report};
@@ -52,10 +53,11 @@ async fn examine(args: &DoctorArgs) -> Vec<Finding> {
 async fn installation(args: &DoctorArgs, settings: &Settings) -> Vec<Finding> {
     let store = &settings.store;
     let running = address::alive(&store.data_dir);
-    let mut findings = directory::look(&store.data_dir, SystemClock.now());
+    let mut findings = tools::look(&settings.tools);
+    findings.extend(directory::look(&store.data_dir, SystemClock.now()));
     findings.extend(database::look(store, running).await);
     findings.push(port::look(&settings.listen, running).await);
-    let here = || running.map(|address| server::here(settings, address, &args.client));
+    let here = || running.map(|address| target::here(settings, address, &args.client));
     match server::named(&args.client).or_else(here) {
         Some(server) => findings.extend(server::look(server).await),
         None => findings.push(server::none()),

@@ -4,9 +4,8 @@ use super::clock::{self, Other};
 use super::finding::{Check, Finding};
 use crate::args::ClientArgs;
 use crate::client::{Client, Seen};
-use crate::config::{Listen, Settings};
+use crate::config::Listen;
 use crate::fault::Fault;
-use crate::local;
 use crate::target::{self, Shown, Target};
 use crate::version::VERSION;
 use baton_core::Micros;
@@ -15,8 +14,6 @@ use baton_engine::SystemClock;
 use baton_store::Clock as _;
 use baton_wire::{Me, Problem};
 use serde::Deserialize;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A server that takes longer to say that it lives is as good as none.
@@ -39,22 +36,6 @@ pub fn named(args: &ClientArgs) -> Option<Result<Target, Fault>> {
     target::is_named(args).then(|| target::find(args))
 }
 
-/// The server of this data directory, with the key that was given or that is kept there.
-pub fn here(settings: &Settings, address: SocketAddr, args: &ClientArgs) -> Result<Target, Fault> {
-    let ca_cert = args.ca_cert.clone().or_else(|| own_cert(&settings.listen));
-    let server = Some(settings.listen.url(address));
-    let target = target::find(&ClientArgs { server, context: None, ca_cert, ..args.clone() })?;
-    match (&target.key, local::read(&settings.store.data_dir).ok().flatten()) {
-        (Shown::Local { .. } | Shown::Nothing, Some(token)) => Ok(Target { key: Shown::Given(token), ..target }),
-        _ => Ok(target),
-    }
-}
-
-/// What it shows itself may be all that vouches for it.
-fn own_cert(listen: &Listen) -> Option<PathBuf> {
-    listen.tls.as_ref().map(|files| files.cert.clone())
-}
-
 pub fn none() -> Finding {
     Finding::ok(Check::Server, "none is running here")
 }
@@ -62,7 +43,7 @@ pub fn none() -> Finding {
 /// Who answers where we would listen, if it is a Baton.
 pub async fn health_at(listen: &Listen) -> Option<Health> {
     let server = listen.url(listen.address).parse().ok()?;
-    let client = Client::to(Target { server, key: Shown::Nothing, ca_cert: own_cert(listen) }).ok()?;
+    let client = Client::to(Target { server, key: Shown::Nothing, ca_cert: target::own_cert(listen) }).ok()?;
     Health::of(&client.look("/healthz", WAIT).await.ok()?)
 }
 

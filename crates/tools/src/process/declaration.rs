@@ -82,6 +82,18 @@ pub struct Process {
     pub(super) processes: Option<u64>,
 }
 
+impl Process {
+    /// What is started. It need not be there now.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Where it is started.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+}
+
 /// Says which part, and never a value of the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDeclaration {
