@@ -6,6 +6,7 @@
 
 mod absent;
 mod access;
+mod agent_view;
 mod audit;
 mod decision;
 mod envelope;
@@ -13,6 +14,7 @@ mod event;
 pub mod header;
 mod job;
 mod lane;
+mod ledger_view;
 mod login;
 mod number;
 mod orchestrator;
@@ -21,6 +23,7 @@ mod priority;
 mod problem;
 mod request;
 pub mod run;
+mod run_view;
 mod schedule;
 pub mod shape;
 pub mod source;
@@ -28,29 +31,38 @@ mod state;
 mod taken;
 mod time;
 mod token;
+mod tool;
 mod webhook;
+mod why;
 
 pub use access::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
+pub use agent_view::{Agent, AgentList, Step, StepInHand, StepList, Task, TaskList, WaitKind, WaitsFor};
 pub use audit::{Audit, Violation};
 pub use decision::{Decision, DecisionList, DecisionState, DecisionTurn, Resolution, Resolve};
 pub use envelope::{Envelope, JobNews, JobPayload, LISTENING};
 pub use event::{Event, EventList, TAIL};
 pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
 pub use lane::{Lane, LaneList};
+pub use ledger_view::{Balance, Direction, Granted, LedgerEntry, LedgerList, NewGrant};
 pub use login::{HandIn, LoggedIn, LoginLink};
 pub use orchestrator::{OrchestratorJob, OrchestratorState};
 pub use order::{BadOrder, Order};
 pub use priority::{BadPriority, Priority, PriorityNumber};
-pub use problem::{Members, Problem};
+pub use problem::{DocumentProblem, Members, Problem};
 pub use request::{Cancel, NewBatch, NewJob, RequeueLetters};
+pub use run::RunDocument;
+pub use run_view::{Attempt, AttemptList, LastError, Live, Run, RunAction, RunList, RunSource, Signalled};
 pub use schedule::{DEFAULT_TIME_ZONE, NewSchedule, Schedule, ScheduleList};
 pub use state::JobState;
 pub use taken::{BatchTaken, EnqueuedJob, LetterLeft, LettersRequeued, RequeuedLetter, Taken};
 pub use time::{BadTime, Time};
 pub use token::{BadToken, Token};
+pub use tool::{Tool, ToolList};
 pub use webhook::{
     Delivery, DeliveryList, EnableWebhook, MadeWebhook, NewWebhook, RotateWebhook, Tried, Webhook, WebhookList,
 };
+
+pub use why::{Wait, Why};
 
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;
@@ -60,7 +72,7 @@ pub mod limit {
     /// Jobs in one page.
     pub const JOBS: usize = 200;
     pub const JOBS_DEFAULT: usize = 50;
-    /// Lanes, schedules, decisions, keys, orgs or webhooks in one page.
+    /// Lanes, schedules, decisions, keys, orgs, webhooks, runs and their parts, or entries of the ledger in one page.
     pub const NAMES: usize = 200;
     pub const NAMES_DEFAULT: usize = 50;
     /// Events in one page.

@@ -1,5 +1,7 @@
 //! What went wrong, for programs and for people (RFC 9457).
 
+use crate::shape::Shape;
+use baton_core::credits::Credits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,30 @@ pub struct Members {
     /// The states that it can go to instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
+    /// Credits that would have to be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Shape<Credits>>")]
+    pub needed: Option<Credits>,
+    /// Credits that are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Shape<Credits>>")]
+    pub available: Option<Credits>,
+    /// All that is wrong with a run document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problems: Option<Vec<DocumentProblem>>,
+}
+
+/// One thing that is wrong with a run document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DocumentProblem {
+    /// A JSON pointer, such as `/plan/agents/0/tasks/1/steps/0/tool`.
+    pub path: String,
+    /// Stable: programs may depend on it.
+    pub code: String,
+    pub message: String,
+    /// Where that stands in the text that was sent, both counted from 1.
+    pub line: u32,
+    pub column: u32,
 }
 
 impl Problem {

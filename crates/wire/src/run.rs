@@ -6,7 +6,52 @@
 use baton_core::credits::Credits;
 use baton_core::limits;
 use baton_core::name::{PlanName, ProjectId, ToolName};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// Stands for a run document where the API is described.
+pub struct RunDocument;
+
+impl JsonSchema for RunDocument {
+    fn schema_name() -> Cow<'static, str> {
+        "RunDocument".into()
+    }
+
+    /// The same schema, told where in the description its parts are.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = schema();
+        if let Some(fields) = schema.as_object_mut() {
+            fields.remove("$schema");
+        }
+        moved(&mut schema);
+        Schema::try_from(schema).unwrap_or_default()
+    }
+}
+
+fn moved(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field {
+                    Value::String(at) if name == "$ref" => {
+                        *at = at.replace("#/$defs/", "#/components/schemas/RunDocument/$defs/");
+                    }
+                    other => moved(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(moved),
+        _ => {}
+    }
+}
+
+/// A document that needs no tools, with something of everything.
+pub fn example() -> Value {
+    let mut example = whole_example();
+    example["budget"] = json!("0");
+    example
+}
 
 /// JSON Schema, draft 2020-12.
 pub fn schema() -> Value {
@@ -72,7 +117,7 @@ pub fn schema() -> Value {
                 "default": "fail-fast",
             },
         },
-        "examples": [example()],
+        "examples": [whole_example()],
     })
 }
 
@@ -233,7 +278,7 @@ fn list(of: &str, about: &str, max: usize) -> Value {
 }
 
 /// Uses only what is there without any tool being declared.
-fn example() -> Value {
+fn whole_example() -> Value {
     json!({
         "name": "Release 1.4",
         "task": "Bring version 1.4 to everybody.",
@@ -318,9 +363,9 @@ mod tests {
     fn the_schema_is_one_and_its_examples_compile() {
         assert!(jsonschema::meta::is_valid(&schema()));
         let tools = Tools::builtin();
-        let compiled = check(&example(), &tools).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        let compiled = check(&whole_example(), &tools).unwrap_or_else(|problems| panic!("{problems:#?}"));
         assert_eq!(compiled.plan.agents[0].tasks[1].after, [0]);
-        assert!(validator().is_valid(&example()));
+        assert!(validator().is_valid(&whole_example()));
     }
 
     #[test]
@@ -398,11 +443,11 @@ mod tests {
         values.extend([64, 65, 128, 129, 200, 201, 10_000, 10_001].map(|n| json!("x".repeat(n))));
         let (validator, tools) = (validator(), Tools::builtin());
         let mut at = Vec::new();
-        places(&example(), "", &mut at);
+        places(&whole_example(), "", &mut at);
         let (mut compiled, mut refused) = (0, 0);
         for place in &at {
             for value in &values {
-                let mut document = example();
+                let mut document = whole_example();
                 *document.pointer_mut(place).unwrap() = value.clone();
                 if check(&document, &tools).is_ok() {
                     assert!(validator.is_valid(&document), "{place} {value} compiles and is not valid");
@@ -419,10 +464,10 @@ mod tests {
     fn unknown_fields_are_refused_everywhere() {
         let (validator, tools) = (validator(), Tools::builtin());
         let mut at = Vec::new();
-        places(&example(), "", &mut at);
+        places(&whole_example(), "", &mut at);
         // Labels and inputs have the fields that people give them.
         for place in at.iter().filter(|place| !place.contains("/labels") && !place.contains("/input")) {
-            let mut document = example();
+            let mut document = whole_example();
             let Some(fields) = document.pointer_mut(place).and_then(Value::as_object_mut) else { continue };
             fields.insert("on_exhausted".to_owned(), json!("pause"));
             assert!(!validator.is_valid(&document), "{place}");

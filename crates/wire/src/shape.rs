@@ -6,13 +6,19 @@
 
 use baton_core::access::Role;
 use baton_core::canon::Digest;
+use baton_core::credits::Credits;
 use baton_core::cron::CatchUp;
 use baton_core::decision::{Breach, Choice, ChoiceName};
 use baton_core::id::{DecisionId, DocId, KeyId, WebhookId};
 use baton_core::lane::LaneKey;
-use baton_core::name::{Responsibility, ScheduleName, SessionId};
+use baton_core::ledger;
+use baton_core::name::{PlanName, Responsibility, ScheduleName, SessionId, SignalName, ToolName};
+use baton_core::plan::{self, Doer, FailureMode};
+use baton_core::retry::Class;
+use baton_core::run::why::{self, What};
+use baton_core::run::{self, AgentState, StepState, TaskState};
 use baton_core::webhook::Pattern;
-use baton_core::{JobId, OrgId, ProjectId, TypeName};
+use baton_core::{AgentId, JobId, OrgId, ProjectId, RunId, TypeName};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -60,6 +66,8 @@ ids! {
     DecisionId: "The id of a decision.",
     KeyId: "The id of a key; it is no secret.",
     WebhookId: "The id of a webhook.",
+    RunId: "The id of a run.",
+    AgentId: "The id of an agent of a run.",
 }
 
 macro_rules! names {
@@ -89,6 +97,9 @@ names! {
     SessionId: "[A-Za-z0-9._:-]", "The name of a chat session.",
     Responsibility: "[A-Za-z0-9._-]", "Whose a decision is, such as `development_manager`.",
     ChoiceName: "[A-Za-z0-9_-]", "The name of an option.",
+    PlanName: "[A-Za-z0-9_-]", "The name of a part of a plan, unique among its siblings.",
+    ToolName: "[a-z0-9._-]", "The name of a tool.",
+    SignalName: "[A-Za-z0-9._-]", "The name of a signal.",
 }
 
 impl Shaped for LaneKey {
@@ -132,6 +143,49 @@ impl Shaped for Role {
     fn shape(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "description": "What a key may do.", "enum": Self::ALL.map(Self::as_str) })
     }
+}
+
+impl Shaped for Credits {
+    const NAME: &'static str = "Credits";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "An amount of credits: digits with at most six decimals.",
+            "pattern": "^[0-9]{1,12}(\\.[0-9]{1,6})?$",
+        })
+    }
+}
+
+macro_rules! words {
+    ($($type:ty as $name:literal: $about:literal, $words:expr);* $(;)?) => {$(
+        impl Shaped for $type {
+            const NAME: &'static str = $name;
+
+            fn shape(_: &mut SchemaGenerator) -> Schema {
+                let words: Vec<&str> = $words;
+                json_schema!({ "type": "string", "description": $about, "enum": words })
+            }
+        }
+    )*};
+}
+
+words! {
+    run::State as "RunState": "Where a run stands.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    AgentState as "AgentState": "Where an agent stands.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    TaskState as "TaskState": "Where a task stands.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    StepState as "StepState": "Where a step stands.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    Class as "FailureClass": "Whether it may go better next time, would go wrong again, or can never go well.",
+        vec!["transient", "deterministic", "fatal"];
+    FailureMode as "FailureMode": "What a failure of a part does to the whole.",
+        vec!["fail-fast", "continue", "retry"];
+    plan::Effect as "StepEffect": "What calling a tool twice would do.", vec!["pure", "idempotent", "unsafe"];
+    plan::Priority as "RunPriority": "How urgent a run is.", vec!["high", "normal"];
+    Doer as "Doer": "Who does a step: a tool that the operator declared, or one that only waits.",
+        vec!["tool", "sleep", "wait", "ask"];
+    ledger::Kind as "LedgerKind": "What an entry is for.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    why::Kind as "WhyKind": "What was asked about.", Self::ALL.iter().map(|word| word.as_str()).collect();
+    What as "WaitingOn": "What something waits for.", Self::ALL.iter().map(|word| word.as_str()).collect();
 }
 
 /// Core's type again, for its shape alone.

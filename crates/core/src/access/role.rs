@@ -19,11 +19,11 @@ pub enum Role {
 /// What a route asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// Look at jobs, lanes, schedules, decisions and the history.
+    /// Look at jobs, runs, lanes, schedules, decisions, money and the history.
     See,
     /// Give work.
     Enqueue,
-    /// Steer work that was given: cancel, requeue, pause lanes, change schedules.
+    /// Steer work that was given: cancel, requeue, start and pause runs, pause lanes, change schedules.
     Operate,
     /// Answer a decision; which ones, responsibilities say.
     Decide,
@@ -35,12 +35,14 @@ pub enum Right {
     Keys,
     /// Send what happens to somebody outside.
     Webhooks,
+    /// Give the org credits to spend.
+    Credits,
     /// Found orgs. Beside the role this needs a key of the first org.
     Orgs,
 }
 
 impl Right {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::See,
         Self::Enqueue,
         Self::Operate,
@@ -49,6 +51,7 @@ impl Right {
         Self::Audit,
         Self::Keys,
         Self::Webhooks,
+        Self::Credits,
         Self::Orgs,
     ];
 
@@ -62,6 +65,7 @@ impl Right {
             Self::Audit => "audit",
             Self::Keys => "keys",
             Self::Webhooks => "webhooks",
+            Self::Credits => "credits",
             Self::Orgs => "orgs",
         }
     }
@@ -129,6 +133,7 @@ mod tests {
             (Right::Audit,    [n,     y,       n,     y]),
             (Right::Keys,     [n,     n,       n,     y]),
             (Right::Webhooks, [n,     n,       n,     y]),
+            (Right::Credits,  [n,     n,       n,     y]),
             (Right::Orgs,     [n,     n,       n,     y]),
         ];
         assert!(table.iter().map(|(right, _)| *right).eq(Right::ALL));

@@ -9,6 +9,7 @@ use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::limits;
 use crate::name::OrgId;
+use crate::run::OfRun;
 use crate::time::{Micros, Span};
 use crate::timer;
 use crate::world::View;
@@ -74,6 +75,8 @@ pub enum CancelError {
     NotFound(JobId),
     #[error("job {job} cannot be cancelled: {illegal}")]
     AlreadyEnded { job: JobId, illegal: IllegalMove },
+    #[error(transparent)]
+    OfRun(#[from] OfRun),
 }
 
 impl Refusal for CancelError {
@@ -81,6 +84,7 @@ impl Refusal for CancelError {
         match self {
             Self::NotFound(_) => "job_not_found",
             Self::AlreadyEnded { .. } => "invalid_transition",
+            Self::OfRun(_) => OfRun::CODE,
         }
     }
 }
@@ -101,6 +105,9 @@ impl Command for Cancel {
         let Some(job) = view.job(self.job) else {
             return Decision::Refused(CancelError::NotFound(self.job));
         };
+        if let Err(of_run) = OfRun::check(job) {
+            return Decision::Refused(of_run.into());
+        }
         let ended = |illegal| Decision::Refused(CancelError::AlreadyEnded { job: job.id, illegal });
         match job.status.state() {
             State::Cancelled => return Decision::Done(Cancelled::Already, Changes::none()),

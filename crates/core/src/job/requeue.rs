@@ -8,6 +8,7 @@ use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::limits;
 use crate::name::OrgId;
+use crate::run::OfRun;
 use crate::world::View;
 
 /// All that are named, or none.
@@ -31,6 +32,8 @@ pub enum RequeueError {
     Duplicate { job: JobId, of: JobId },
     #[error("job {job} cannot be requeued: {source}")]
     Job { job: JobId, source: EnqueueError },
+    #[error(transparent)]
+    OfRun(#[from] OfRun),
 }
 
 impl Refusal for RequeueError {
@@ -42,6 +45,7 @@ impl Refusal for RequeueError {
             Self::Before { .. } => "already_requeued",
             Self::Duplicate { .. } => "job_conflict",
             Self::Job { source, .. } => source.code(),
+            Self::OfRun(_) => OfRun::CODE,
         }
     }
 }
@@ -55,7 +59,8 @@ impl RequeueError {
             | Self::NotFailed { job, .. }
             | Self::Before { job, .. }
             | Self::Duplicate { job, .. }
-            | Self::Job { job, .. } => Some(*job),
+            | Self::Job { job, .. }
+            | Self::OfRun(OfRun { job, .. }) => Some(*job),
         }
     }
 }
@@ -73,6 +78,7 @@ fn order(job: &Job, cold: &Cold) -> Enqueue {
 /// A dead letter that may be made anew, as far as it alone says.
 fn letter<'a>(id: JobId, view: &View<'a>) -> Result<(&'a Job, &'a Cold), RequeueError> {
     let Some((job, cold, _)) = view.record(id) else { return Err(RequeueError::NotFound(id)) };
+    OfRun::check(job)?;
     if job.status.state() != State::Failed {
         return Err(RequeueError::NotFailed { job: id, state: job.status.state() });
     }

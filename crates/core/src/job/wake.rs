@@ -7,6 +7,7 @@ use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::id::JobId;
 use crate::name::OrgId;
+use crate::run::OfRun;
 use crate::time::Micros;
 use crate::world::View;
 use serde_json::json;
@@ -31,6 +32,8 @@ pub enum WakeError {
     NotFound(JobId),
     #[error("job {job} cannot be woken: {illegal}")]
     AlreadyEnded { job: JobId, illegal: IllegalMove },
+    #[error(transparent)]
+    OfRun(#[from] OfRun),
 }
 
 impl Refusal for WakeError {
@@ -38,6 +41,7 @@ impl Refusal for WakeError {
         match self {
             Self::NotFound(_) => "job_not_found",
             Self::AlreadyEnded { .. } => "invalid_transition",
+            Self::OfRun(_) => OfRun::CODE,
         }
     }
 }
@@ -58,6 +62,9 @@ impl Command for Wake {
         let Some(job) = view.job(self.job) else {
             return Decision::Refused(WakeError::NotFound(self.job));
         };
+        if let Err(of_run) = OfRun::check(job) {
+            return Decision::Refused(of_run.into());
+        }
         match woken(job, cx.now) {
             Ok((how, changes)) => Decision::Done(how, changes),
             Err(illegal) => Decision::Refused(WakeError::AlreadyEnded { job: job.id, illegal }),

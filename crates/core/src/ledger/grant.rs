@@ -37,6 +37,8 @@ pub enum GrantError {
     TooMuch,
     #[error("the key of a grant has 1 to {} characters, and no NUL among them", limits::IDEMPOTENCY_KEY_CHARS)]
     BadKey,
+    #[error("the key {0} was used to grant another amount")]
+    OtherAmount(String),
 }
 
 impl Refusal for GrantError {
@@ -45,6 +47,7 @@ impl Refusal for GrantError {
             Self::Nothing => "invalid_amount",
             Self::TooMuch => "balance_too_large",
             Self::BadKey => "invalid_key",
+            Self::OtherAmount(_) => "idempotency_key_reused",
         }
     }
 }
@@ -78,7 +81,10 @@ impl Command for Grant {
             return Decision::Refused(GrantError::Nothing);
         }
         let mut account = OrgAccount::of(view);
-        if view.doc(&self.doc()).is_some() {
+        if let Some(given) = view.doc(&self.doc()) {
+            if given.body.value()["amount"] != json!(self.amount) {
+                return Decision::Refused(GrantError::OtherAmount(self.key.clone()));
+            }
             return Decision::Done(Granted { posting: None, balance: account.purse.balance }, Changes::none());
         }
         let entry = Entry { account: Account::Org, kind: Kind::Grant, key: self.key.clone(), run: None, at: cx.now };

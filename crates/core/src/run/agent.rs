@@ -40,6 +40,9 @@ pub struct Agent {
     pub ended_at: Option<Micros>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
+    /// Who paused it, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<String>,
     /// When it has taken too long; counted from when it first ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Micros>,

@@ -152,6 +152,7 @@ impl Agent {
         self.error = error;
         self.ended_at = Some(now.max(self.created_at));
         self.paused_at = None;
+        self.paused_by = None;
         self.not_before = None;
         self.job = None;
         self.purse.balance

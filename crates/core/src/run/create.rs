@@ -68,6 +68,7 @@ impl Command for Create {
             started_at: None,
             ended_at: None,
             paused_at: None,
+            paused_by: None,
             deadline: None,
             money: Money::default(),
             counts: Counts::default(),

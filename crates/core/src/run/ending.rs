@@ -80,6 +80,7 @@ pub(super) fn finish(run: &mut Run, to: State, view: &View<'_>, cx: &mut Ctx<'_>
     let _ = run.moved(to);
     run.ended_at = Some(cx.now.max(run.created_at));
     run.paused_at = None;
+    run.paused_by = None;
     run.deadline = None;
     run.job = None;
     let mut changes = Changes::none();

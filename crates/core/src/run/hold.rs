@@ -115,6 +115,7 @@ fn pause_all(run: &Run, view: &View<'_>, cx: &mut Ctx<'_>) -> Result<(Run, Chang
         }
     }
     run.paused_at = Some(cx.now);
+    run.paused_by = Some(cx.actor.to_string());
     let until = cx.now.plus(run.terms.paused_for);
     changes = changes.event(run.tells("run.paused", json!({ "until": until }))).timer(run.clock(Some(until)));
     Ok((run.clone(), changes.run(run)))
@@ -127,6 +128,7 @@ fn resume_all(run: &Run, view: &View<'_>, cx: &mut Ctx<'_>) -> Result<(Run, Chan
     }
     let mut run = run.clone();
     run.moved(State::Resuming)?;
+    run.paused_by = None;
     see(view, job::reads(&run, cx.defs))?;
     let mut changes = Changes::none();
     for agent in live(&run, view)? {
@@ -161,6 +163,7 @@ fn pause(mut agent: Agent, view: &View<'_>, cx: &Ctx<'_>) -> Result<Changes, Sto
     }
     agent.moved(AgentState::Paused)?;
     agent.paused_at = Some(cx.now);
+    agent.paused_by = Some(cx.actor.to_string());
     changes = changes.event(agent.tells("agent.paused", json!({ "in_flight": in_flight })));
     changes.agents.push(agent);
     Ok(changes)
@@ -168,6 +171,7 @@ fn pause(mut agent: Agent, view: &View<'_>, cx: &Ctx<'_>) -> Result<Changes, Sto
 
 fn resume(mut agent: Agent, run: &Run, view: &View<'_>, cx: &mut Ctx<'_>) -> Result<Changes, Stop> {
     agent.moved(AgentState::Pending)?;
+    agent.paused_by = None;
     if let Some(since) = agent.paused_at.take() {
         let stood = cx.now.since(since);
         agent.deadline = agent.deadline.map(|deadline| deadline.plus(stood));

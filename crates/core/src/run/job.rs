@@ -27,6 +27,28 @@ pub struct Errand {
     pub index: u32,
 }
 
+/// A job that works on an agent is steered through its run only.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {job} works on an agent of {run}: cancel, pause, resume or retry the run instead")]
+pub struct OfRun {
+    pub job: JobId,
+    /// The lane of the run that it belongs to, which is named after it.
+    pub run: String,
+}
+
+impl OfRun {
+    pub const CODE: &'static str = "internal_job";
+
+    /// Refuses what anybody outside wants to do to such a job.
+    pub fn check(job: &crate::job::Job) -> Result<(), Self> {
+        if job.kind.name.as_str() != AGENT_JOB {
+            return Ok(());
+        }
+        let lane = job.lane.key.as_str();
+        Err(Self { job: job.id, run: lane.strip_prefix("run:").unwrap_or(lane).to_owned() })
+    }
+}
+
 /// Agents decide for themselves how often they are tried and how long they may take.
 pub fn agent_job_type(name: TypeName) -> JobType {
     JobType {

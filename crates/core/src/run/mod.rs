@@ -31,6 +31,7 @@ pub mod signal;
 pub mod start;
 pub mod state;
 pub mod take;
+pub mod why;
 
 use crate::canon::{Digest, Json};
 use crate::changes::Changes;
@@ -51,7 +52,7 @@ use std::collections::BTreeMap;
 
 pub use agent::Agent;
 pub use drive::{Call, Turn};
-pub use job::{AGENT_JOB, Errand, agent_job_type};
+pub use job::{AGENT_JOB, Errand, OfRun, agent_job_type};
 pub use state::{AgentState, IllegalMove, State, StepState, TaskState};
 
 /// Why something went wrong, as it is kept.
@@ -176,6 +177,9 @@ pub struct Run {
     /// When it was paused, or began to resume: its clock stands still since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Micros>,
+    /// Who paused it, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<String>,
     /// When its attempt has taken too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Micros>,
@@ -226,6 +230,21 @@ impl Run {
     /// Whether one more failure may be tried again, at whatever level.
     pub const fn has_patience(&self) -> bool {
         self.failures < self.terms.failure_budget
+    }
+
+    /// What may be asked of it as it stands.
+    pub fn actions(&self) -> &'static [&'static str] {
+        if self.is_deleted() {
+            return &[];
+        }
+        match self.state {
+            State::Created => &["start", "cancel", "delete"],
+            State::Pending | State::Retrying => &["cancel"],
+            State::Running | State::Resuming => &["pause", "cancel"],
+            State::Paused => &["resume", "cancel"],
+            State::Failed if self.attempt < self.terms.max_attempts => &["retry", "delete"],
+            State::Failed | State::Completed | State::Cancelled | State::Skipped => &["delete"],
+        }
     }
 
     /// A run that reads as one to those who list runs.

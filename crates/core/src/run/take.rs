@@ -180,6 +180,7 @@ impl Take {
                 started_at: None,
                 ended_at: None,
                 paused_at: None,
+                paused_by: None,
                 deadline: None,
                 not_before: None,
                 job: Some(job),

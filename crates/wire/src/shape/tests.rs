@@ -44,6 +44,9 @@ fn names_have_the_characters_and_lengths_that_core_accepts() {
     agree::<Responsibility>(texts(Responsibility::MAX));
     agree::<ChoiceName>(texts(ChoiceName::MAX));
     agree::<LaneKey>(texts(LaneKey::MAX));
+    agree::<PlanName>(texts(PlanName::MAX));
+    agree::<ToolName>(texts(ToolName::MAX));
+    agree::<SignalName>(texts(SignalName::MAX));
 }
 
 #[test]
@@ -66,6 +69,8 @@ fn ids_are_a_prefix_and_lower_case_digits() {
     check(DocId(id));
     check(DecisionId(id));
     check(KeyId(id));
+    check(RunId(id));
+    check(AgentId(id));
 }
 
 #[test]
@@ -82,6 +87,21 @@ fn what_core_writes_fits() {
     fits::<Digest>(&[json!(Digest::ZERO)], &[json!("00"), json!(1)]);
     fits::<Role>(&Role::ALL.map(|role| json!(role)), &[json!("root")]);
     fits::<CatchUp>(&[CatchUp::Skip, CatchUp::One, CatchUp::All].map(|word| json!(word)), &[json!("some")]);
+    fits::<run::State>(&run::State::ALL.iter().map(|word| json!(word)).collect::<Vec<_>>(), &[json!("gone")]);
+    fits::<AgentState>(&AgentState::ALL.iter().map(|word| json!(word)).collect::<Vec<_>>(), &[json!("gone")]);
+    fits::<TaskState>(&TaskState::ALL.iter().map(|word| json!(word)).collect::<Vec<_>>(), &[json!("gone")]);
+    fits::<StepState>(&StepState::ALL.iter().map(|word| json!(word)).collect::<Vec<_>>(), &[json!("gone")]);
+    fits::<Class>(&[Class::Transient, Class::Deterministic, Class::Fatal].map(|word| json!(word)), &[json!("odd")]);
+    let modes = [FailureMode::FailFast, FailureMode::Continue, FailureMode::Retry];
+    fits::<FailureMode>(&modes.map(|word| json!(word)), &[json!("fail_fast")]);
+    let effects = [plan::Effect::Pure, plan::Effect::Idempotent, plan::Effect::Unsafe];
+    fits::<plan::Effect>(&effects.map(|word| json!(word)), &[json!("safe")]);
+    fits::<plan::Priority>(&[plan::Priority::High, plan::Priority::Normal].map(|word| json!(word)), &[json!("low")]);
+    fits::<Doer>(&[Doer::Tool, Doer::Sleep, Doer::Wait, Doer::Ask].map(|word| json!(word)), &[json!("nap")]);
+    fits::<ledger::Kind>(&ledger::Kind::ALL.map(|word| json!(word)), &[json!("gift")]);
+    fits::<why::Kind>(&why::Kind::ALL.map(|word| json!(word)), &[json!("lane")]);
+    fits::<What>(&What::ALL.map(|word| json!(word)), &[json!("luck")]);
+    fits::<Credits>(&[json!(Credits::MAX), json!(Credits::ZERO)], &[json!("-1"), json!(1), json!("1.1234567")]);
     let name: ChoiceName = "yes".parse().unwrap();
     let choices = [Effect::GoOn, Effect::Cancel, Effect::Fail]
         .map(|effect| json!(Choice { name: name.clone(), label: Some("Yes".to_owned()), effect }));
