@@ -75,6 +75,7 @@ pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Faul
     }
     writeln!(out, "Try next, in another terminal; the key is found by itself:")?;
     writeln!(out)?;
+    writeln!(out, "  {baton} run PLAN.yaml{server}")?;
     writeln!(out, "  {baton} jobs enqueue echo --project demo --payload '{{\"message\":\"hello\"}}' --wait{server}")?;
     writeln!(out, "  {baton} jobs list --project demo{server}")?;
     writeln!(out, "  {baton} events tail --from-start{server}")?;

@@ -16,7 +16,7 @@ pub use access::{
     AddContextArgs, ContextsArgs, ContextsCommand, CreateKeyArgs, KeyArgs, KeyListArgs, KeysArgs, KeysCommand,
     LoginArgs, OrgsArgs, OrgsCommand, RotateKeyArgs,
 };
-pub use credits::{BalanceArgs, CreditsArgs, CreditsCommand, GrantArgs, LedgerArgs, ToolsArgs, WhyArgs};
+pub use credits::{CreditsArgs, CreditsCommand, GrantArgs, LedgerArgs, ToolsArgs, WhyArgs};
 pub use decisions::{DecisionListArgs, DecisionsArgs, DecisionsCommand, ResolveArgs};
 pub use doctor::DoctorArgs;
 pub use history::{AuditArgs, CompletionsArgs, EventsArgs, EventsCommand, TailArgs, VersionArgs};

@@ -194,4 +194,22 @@ mod tests {
         refused("[tools.Loud]\nkind = \"process\"\nargv = [\"/a\"]\n", "tools.Loud");
         refused("[tools.a]\nkind = \"process\"\nargv = [\"no-such-program-at-all\"]\n", "no-such-program");
     }
+
+    #[test]
+    fn the_examples_name_tools_that_their_configuration_declares() {
+        use baton_wire::source::{Format, read};
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let store = crate::args::StoreArgs { config: Some(dir.join("baton.toml")), ..Default::default() };
+        let args = crate::args::SettingsArgs { store, ..Default::default() };
+        let toolbox = toolbox(&super::super::settings(&args).unwrap().tools).unwrap();
+        let documents = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+        let documents: Vec<_> = documents.filter(|path| path.extension().is_some_and(|kind| kind == "yaml")).collect();
+        assert!(documents.len() >= 8, "{documents:?}");
+        for path in documents {
+            let (document, _) = read(&std::fs::read_to_string(&path).unwrap(), Format::Yaml).unwrap();
+            if let Err(problems) = plan::check(&document, toolbox.known()) {
+                panic!("{}: {problems:#?}", path.display());
+            }
+        }
+    }
 }
