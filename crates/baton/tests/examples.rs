@@ -94,10 +94,9 @@ impl Following {
 
 /// What a step came to, by its agent, task and name.
 fn step<'a>(run: &'a Value, agent: &str, task: &str, name: &str) -> &'a Value {
-    let steps = run["steps"].as_array().unwrap().iter();
+    let mut steps = run["steps"].as_array().unwrap().iter().rev();
     steps
-        .filter(|step| step["agent_name"] == agent && step["task"] == task && step["name"] == name)
-        .last()
+        .find(|step| step["agent_name"] == agent && step["task"] == task && step["name"] == name)
         .unwrap_or_else(|| panic!("there is no step {agent}.{task}.{name}: {run:#}"))
 }
 

@@ -147,7 +147,7 @@ async fn go(args: &RunArgs, source: &Source, mut client: Client, whose: Whose) -
     }
     let mut follower = Follower::new(&client, run.id, listener, json).await?;
     loop {
-        match follower.to_the_end(&mut interrupt).await? {
+        match follower.until_ended(&mut interrupt).await? {
             Seen::Ended(tree) => {
                 if !json {
                     summary(&tree)?;

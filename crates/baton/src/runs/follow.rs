@@ -66,7 +66,7 @@ impl Follower {
         Ok(Self { client: client.clone(), id, outline, face, hearing: hear(listener), redraw })
     }
 
-    pub async fn to_the_end(&mut self, interrupt: &mut Signal) -> Result<Seen, Fault> {
+    pub async fn until_ended(&mut self, interrupt: &mut Signal) -> Result<Seen, Fault> {
         let mut changed = true;
         let mut tree = None;
         if self.run().await?.status.is_ended() {

@@ -40,7 +40,7 @@ async fn watch(args: &ShowRunArgs, client: &Client, listener: Listener) -> Resul
     let mut interrupt = signal(SignalKind::interrupt())
         .map_err(|error| Fault::new("start_failed", format!("signals cannot be heard: {error}")))?;
     let mut follower = Follower::new(client, args.id, listener, args.client.json).await?;
-    match follower.to_the_end(&mut interrupt).await? {
+    match follower.until_ended(&mut interrupt).await? {
         Seen::Interrupted => Err(Fault::Left),
         Seen::Ended(tree) => {
             if !args.client.json {

@@ -10,10 +10,10 @@ use crate::pages::{self, Ask};
 use crate::paint;
 use anstyle::Style;
 use baton_core::credits::Credits;
+use baton_core::plan::Plan;
 use baton_core::run::{AgentState, State, StepState, TaskState};
 use baton_core::{AgentId, Micros, RunId};
 use baton_wire::{Agent, AgentList, Run, RunSource, Step, StepList, Task, TaskList, Time, WaitKind, WaitsFor};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Parts of a run that are read at most: as many as a run can have steps.
@@ -42,27 +42,15 @@ struct StepNode {
     seen: Option<Step>,
 }
 
-/// What the plan names, without anything that happened; read once.
-#[derive(Clone)]
-pub struct Outline(Vec<(String, Vec<(String, Vec<(String, String)>)>)>);
+/// What there is to do, without anything that happened; read once.
+pub struct Outline(Plan);
 
 impl Outline {
     pub async fn read(client: &Client, id: RunId) -> Result<Self, Fault> {
         let source: RunSource = client.get(&part_path(id, "document"), &[]).await?;
-        Ok(Self::of(&source.plan))
-    }
-
-    fn of(plan: &Value) -> Self {
-        fn items<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = (String, &'a Value)> {
-            let list = of[key].as_array().map(Vec::as_slice).unwrap_or_default();
-            list.iter().map(|item| (item["name"].as_str().unwrap_or_default().to_owned(), item))
-        }
-        let steps = |task: &Value| {
-            let tool = |step: &Value| step["tool"].as_str().unwrap_or_default().to_owned();
-            items(task, "steps").map(|(name, step)| (name, tool(step))).collect()
-        };
-        let tasks = |agent: &Value| items(agent, "tasks").map(|(name, task)| (name, steps(task))).collect();
-        Self(items(plan, "agents").map(|(name, agent)| (name, tasks(agent))).collect())
+        let plan = serde_json::from_value(source.plan);
+        plan.map(Self)
+            .map_err(|error| Fault::new("unexpected_answer", format!("the plan cannot be understood: {error}")))
     }
 }
 
@@ -84,19 +72,20 @@ impl Tree {
             tasks.into_iter().map(|task| ((task.agent_id, task.name.clone()), task)).collect();
         let mut steps: BTreeMap<(AgentId, String, String), Step> =
             steps.into_iter().map(|step| ((step.agent_id, step.task.clone(), step.name.clone()), step)).collect();
-        let nodes = outline.0.iter().enumerate().map(|(n, (agent, planned))| {
-            let seen = u32::try_from(n).ok().and_then(|n| by_place.remove(&n));
+        let nodes = outline.0.agents.iter().zip(0..).map(|(planned, place)| {
+            let seen = by_place.remove(&place);
             let id = seen.as_ref().map(|agent| agent.id);
-            let tasks = planned.iter().map(|(task, planned)| {
-                let steps = planned.iter().map(|(step, tool)| StepNode {
-                    name: step.clone(),
-                    tool: tool.clone(),
-                    seen: id.and_then(|id| steps.remove(&(id, task.clone(), step.clone()))),
+            let tasks = planned.tasks.iter().map(|task| {
+                let name = task.name.to_string();
+                let steps = task.steps.iter().map(|step| StepNode {
+                    name: step.name.to_string(),
+                    tool: step.tool.to_string(),
+                    seen: id.and_then(|id| steps.remove(&(id, name.clone(), step.name.to_string()))),
                 });
                 let steps = steps.collect();
-                TaskNode { name: task.clone(), seen: id.and_then(|id| tasks.remove(&(id, task.clone()))), steps }
+                TaskNode { seen: id.and_then(|id| tasks.remove(&(id, name.clone()))), name, steps }
             });
-            AgentNode { name: agent.clone(), tasks: tasks.collect(), seen }
+            AgentNode { name: planned.name.to_string(), tasks: tasks.collect(), seen }
         });
         Self { agents: nodes.collect(), run }
     }
@@ -364,5 +353,117 @@ const fn step_mark(state: StepState) -> (&'static str, Style) {
         StepState::Failed => run_mark(State::Failed),
         StepState::Skipped => run_mark(State::Skipped),
         StepState::Cancelled => run_mark(State::Cancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::plan::{Tools, check};
+    use serde_json::{Value, json};
+
+    const RUN: &str = "run_018bcfe568007001800000000000002a";
+    const AGENT: &str = "agt_018bcfe568007001800000000000002b";
+    const START: &str = "2026-01-31T09:30:00.000000Z";
+    const END: &str = "2026-01-31T09:30:01.500000Z";
+
+    fn step(name: &str, more: Value) -> Step {
+        let mut step = json!({
+            "agent_id": AGENT, "agent_name": "a", "n": null, "task": "t", "name": name, "tool": "sleep", "effect": "pure",
+            "status": "pending", "agent_attempt": 1, "task_attempt": 1, "attempts": 0, "price": "0", "charged": "0",
+            "estimated": false, "carried": false, "started_at": null, "ended_at": null, "last_error": null,
+            "waits_for": null,
+        });
+        if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
+            step.extend(more);
+        }
+        serde_json::from_value(step).unwrap()
+    }
+
+    /// Two agents; the first has completed a step, failed another and waits with the third.
+    fn tree() -> Tree {
+        let steps =
+            ["one", "two", "three"].map(|name| json!({ "name": name, "tool": "sleep", "input": { "for": "1s" } }));
+        let agent = |name: &str| json!({ "name": name, "tasks": [{ "name": "t", "steps": steps }] });
+        let document = json!({ "name": "r", "plan": { "agents": [agent("a"), agent("b")] } });
+        let plan = check(&document, &Tools::builtin()).unwrap().plan;
+        let run = serde_json::from_value(json!({
+            "id": RUN, "name": "r\u{1b}[2J", "project_id": "p", "priority": "normal", "status": "running", "labels": {},
+            "failure_mode": "fail-fast", "attempt_number": 2, "max_attempts": 3, "failures": 0, "failure_budget": 30,
+            "budget": "9", "credits_reserved": "9", "credits_charged": "1.5", "credits_refunded": "0", "agent_count": 1,
+            "task_count": 0, "step_count": 2, "last_error": null, "reason": null, "created_at": START,
+            "queued_at": START, "started_at": START, "completed_at": null, "cancelled_at": null, "paused_at": null,
+            "deadline_at": null, "duration_ms": 1500, "last_heartbeat": null, "allowed_actions": ["pause", "cancel"],
+            "deleted_at": null,
+        }));
+        let agent = json!({
+            "id": AGENT, "run_id": RUN, "run_attempt": 2, "index": 0, "name": "a", "subtask": "", "status": "running",
+            "attempt": 1, "attempts": 3, "charged": "1.5", "balance": "7.5", "tasks_total": 1, "tasks_done": 0,
+            "steps_done": 2, "last_error": null, "created_at": START, "started_at": START, "ended_at": null,
+            "paused_at": null, "deadline_at": null, "job_id": null, "doing": [],
+        });
+        let task = json!({
+            "agent_id": AGENT, "agent_name": "a", "n": null, "name": "t", "status": "running", "agent_attempt": 1,
+            "attempts": 1, "charged": "1.5", "steps": 2, "started_at": START, "ended_at": null, "last_error": null,
+        });
+        let fault = json!({ "code": "timeout", "message": "too slow\nmore", "class": "transient" });
+        let steps = vec![
+            step("one", json!({ "status": "failed", "n": 1, "task_attempt": 1 })),
+            step(
+                "one",
+                json!({ "status": "completed", "n": 2, "charged": "1.5", "started_at": START, "ended_at": END }),
+            ),
+            step("two", json!({ "status": "skipped", "n": 3, "attempts": 3, "last_error": fault })),
+            step(
+                "three",
+                json!({
+                    "status": "running", "attempts": 1, "started_at": START,
+                    "waits_for": { "for": "signal", "until": null, "signal": "go", "decision_id": null },
+                }),
+            ),
+        ];
+        let parts = (serde_json::from_value(agent).unwrap(), serde_json::from_value(task).unwrap());
+        Tree::new(run.unwrap(), &Outline(plan), vec![parts.0], vec![parts.1], steps)
+    }
+
+    fn text(lines: Vec<Line>) -> Vec<String> {
+        lines.iter().map(|line| anstream::adapter::strip_str(&line.to_string()).to_string()).collect()
+    }
+
+    #[test]
+    fn a_tree_has_what_happened_in_the_order_of_the_plan() {
+        let now = END.parse::<Time>().unwrap().0;
+        let expected = [
+            &format!("▸ r\\u{{1b}}[2J  running  2/6 steps  1.5 credits  attempt 2/3  1.5 s  {RUN}"),
+            "  ▸ a  2/3 steps  1.5 credits  1.5 s",
+            "    ▸ t  1.5 s",
+            "      ✓ one  sleep  1.5 credits  1.5 s",
+            "      – two  sleep  attempt 3  timeout: too slow",
+            &format!("      ◷ three  sleep  1.5 s  waits for the signal go: baton runs signal {RUN} go"),
+            "  · b  waits for its turn",
+            "    · t",
+            "      · one  sleep",
+            "      · two  sleep",
+            "      · three  sleep",
+        ];
+        assert_eq!(text(tree().lines(now)), expected);
+        assert_eq!(text(tree().failures()), ["  a.t.two  timeout: too slow  after 3 attempts"]);
+    }
+
+    #[test]
+    fn a_small_terminal_shows_what_is_at_work_and_counts_the_rest() {
+        let now = END.parse::<Time>().unwrap().0;
+        let lines = text(tree().lines_within(now, 6));
+        assert_eq!((lines.len(), lines[3].trim_start().starts_with('◷')), (5, true), "{lines:#?}");
+        let lines = text(tree().lines_within(now, 3));
+        assert_eq!(lines.len(), 3);
+        assert!(lines[2].starts_with("  … and 3 more lines: baton runs show"), "{lines:#?}");
+    }
+
+    #[test]
+    fn lengths_are_said_as_people_do() {
+        for (ms, said) in [(7, "7 ms"), (1_500, "1.5 s"), (61_000, "1 min 1 s"), (3_660_000, "1 h 1 min")] {
+            assert_eq!(length(ms), said);
+        }
     }
 }
