@@ -13,6 +13,10 @@ use baton_wire::Token;
 use std::io::Write as _;
 use std::path::Path;
 
+/// A run that needs no tools.
+const FIRST_RUN: &str =
+    r#"{"name":"hello","plan":{"agents":[{"tasks":[{"steps":[{"tool":"sleep","input":{"for":"1s"}}]}]}]}}"#;
+
 /// What happens once.
 pub struct News<'a> {
     /// Where a damaged database went.
@@ -75,7 +79,7 @@ pub fn say(url: &str, store: &StoreSettings, news: &News<'_>) -> Result<(), Faul
     }
     writeln!(out, "Try next, in another terminal; the key is found by itself:")?;
     writeln!(out)?;
-    writeln!(out, "  {baton} run PLAN.yaml{server}")?;
+    writeln!(out, "  echo '{FIRST_RUN}' | {baton} run -{server}")?;
     writeln!(out, "  {baton} jobs enqueue echo --project demo --payload '{{\"message\":\"hello\"}}' --wait{server}")?;
     writeln!(out, "  {baton} jobs list --project demo{server}")?;
     writeln!(out, "  {baton} events tail --from-start{server}")?;

@@ -38,9 +38,10 @@ fn up_says_where_it_is_and_what_to_try_and_that_works() {
     assert!(banner.contains(text(&data)), "{banner}");
     assert!(!banner.contains('\u{1b}'), "colours are for terminals: {banner:?}");
     let tries: Vec<_> = banner.lines().filter(|line| line.contains(" --server ")).map(str::trim).collect();
-    assert_eq!(tries.len(), 3, "{banner}");
+    assert!(banner.contains("1000 credits to try things out"), "{banner}");
+    assert_eq!(tries.len(), 4, "{banner}");
     // As somebody would paste them; the last one would follow for ever.
-    for line in &tries[..2] {
+    for line in &tries[..3] {
         let output =
             std::process::Command::new("/bin/sh").args(["-c", line]).env("XDG_STATE_HOME", STATE).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
