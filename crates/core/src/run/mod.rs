@@ -15,6 +15,7 @@
 
 pub mod advance;
 pub mod agent;
+pub mod audit;
 pub mod cancel;
 pub mod clock;
 mod close;
