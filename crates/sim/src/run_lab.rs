@@ -30,16 +30,15 @@ pub struct Deeds {
 }
 
 impl Deeds {
-    fn did(&self, what: &str) -> u32 {
+    fn did(&self, what: &str) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = done.entry(what.to_owned()).or_default();
-        *times += 1;
-        *times
+        *done.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// How often it was done.
-    pub fn times(&self, what: &str) -> u32 {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).get(what).copied().unwrap_or(0)
+    /// How often it was done in a run.
+    pub fn times(&self, run: RunId, mark: &str) -> u32 {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.get(&format!("{run}/{mark}")).copied().unwrap_or(0)
     }
 
     /// Whoever waits there may go on, now or later.
@@ -54,8 +53,9 @@ impl Deeds {
 
 /// What a tool of the lab is told to do.
 ///
-/// `mark`: under which name the deed is remembered (`task.step` otherwise). `fails`: how many of the first
-/// calls fail, with `code` (`timeout` otherwise). `gate`: waits until it is opened. `result`: what it answers.
+/// `mark`: under which name the deed is remembered, beside the run (`task.step` otherwise). `fails`: in how
+/// many attempts of the step, the task and the agent it fails, with `code` (`timeout` otherwise); then it
+/// does nothing. `gate`: waits until it is opened. `result`: what it answers.
 struct Obedient {
     deeds: Deeds,
 }
@@ -64,25 +64,32 @@ impl Tool for Obedient {
     fn call(&self, call: ToolCall) -> Called {
         let deeds = self.deeds.clone();
         Box::pin(async move {
-            let mark = call.input["mark"].as_str().unwrap_or(&call.step).to_owned();
-            let times = deeds.did(&mark);
-            if let Some(gate) = call.input["gate"].as_str() {
-                deeds.gate(gate).notified().await;
-            }
-            if u64::from(times) <= call.input["fails"].as_u64().unwrap_or(0) {
+            let mark = call.input["mark"].as_str().unwrap_or(&call.step);
+            let mark = format!("{}/{mark}", call.run);
+            let fails = &call.input["fails"];
+            let within = |attempt: u32, what: &str| u64::from(attempt) <= fails[what].as_u64().unwrap_or(0);
+            // agent.attempt.task.attempt.step
+            let key: Vec<u32> = call.key.split('.').skip(1).filter_map(|part| part.parse().ok()).collect();
+            let of_key = |at: usize| key.get(at).copied().unwrap_or(1);
+            if within(call.attempt, "step") || within(of_key(2), "task") || within(of_key(0), "agent") {
                 let code = call.input["code"].as_str().unwrap_or("timeout");
                 let class = Class::of_code(code);
                 return Err(ToolFailure::from(Fault { class, ..Fault::new(code, "as it was told") }));
             }
+            deeds.did(&mark);
+            if let Some(gate) = call.input["gate"].as_str() {
+                deeds.gate(gate).notified().await;
+            }
             Ok(match &call.input["result"] {
-                Value::Null => json!({ "step": call.step, "times": times }),
+                Value::Null => json!({ "step": call.step }),
                 result => result.clone(),
             })
         })
     }
 }
 
-/// `pure`, `idempotent` and `unsafe`, which cost nothing, and `priced`, which costs 1 a call.
+/// `pure`, `idempotent` and `unsafe`, which cost nothing; `priced` (pure) and `risky`
+/// (unsafe), which cost 1 a call.
 pub fn toolbox(deeds: &Deeds) -> Toolbox {
     let mut all = Toolbox::default();
     let tools = [
@@ -90,6 +97,7 @@ pub fn toolbox(deeds: &Deeds) -> Toolbox {
         ("idempotent", Effect::Idempotent, Credits::ZERO),
         ("unsafe", Effect::Unsafe, Credits::ZERO),
         ("priced", Effect::Pure, Credits::whole(1)),
+        ("risky", Effect::Unsafe, Credits::whole(1)),
     ];
     for (tool, effect, price) in tools {
         let about = plan::Tool { doer: Doer::Tool, effect, price, timeout: None, attempts: None };
