@@ -153,6 +153,18 @@ impl Stage {
 
     /// A worker says what came of some of its calls; none is to look whether something is due.
     pub fn report(&mut self, job: JobId, outcomes: &[(Made, Outcome)]) -> Result<Turn, AdvanceError> {
+        for (made, outcome) in outcomes {
+            match outcome {
+                Outcome::Done(_) => self.watch.reported(made, true),
+                Outcome::Failed(failed) if !failed.unknown => self.watch.reported(made, false),
+                _ => {}
+            }
+        }
+        self.report_unseen(job, outcomes)
+    }
+
+    /// The same from one whose word is not to be taken for what happened.
+    pub fn report_unseen(&mut self, job: JobId, outcomes: &[(Made, Outcome)]) -> Result<Turn, AdvanceError> {
         let hands = self.hands.get(&job).unwrap().clone();
         let reports = outcomes.iter().map(|(made, outcome)| Report {
             task: made.task,
@@ -169,13 +181,6 @@ impl Stage {
             reports: reports.collect(),
             with_run: false,
         };
-        for (made, outcome) in outcomes {
-            match outcome {
-                Outcome::Done(_) => self.watch.reported(made, true),
-                Outcome::Failed(failed) if !failed.unknown => self.watch.reported(made, false),
-                _ => {}
-            }
-        }
         let turn = self.decide(&advance);
         match &turn {
             Ok(turn) => {

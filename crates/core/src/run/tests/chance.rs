@@ -3,18 +3,21 @@
 
 use crate::canon::Json;
 use crate::credits::Credits;
+use crate::id::JobId;
 use crate::plan::{Effect, FailureMode, Plan, StepPlan, TaskPlan};
 use crate::rng::Rng;
 use crate::run::advance::Outcome;
 use crate::run::lost::Lost;
 use crate::run::signal::Signal;
-use crate::run::stage::{Made, Stage, agent, broken, done, doubtful, fatal, flaky, org, plan, step, task};
+use crate::run::stage::{Hands, Made, Stage, agent, broken, done, doubtful, fatal, flaky, org, plan, step, task};
 use crate::time::Span;
 use proptest::prelude::{any, proptest};
 use proptest::test_runner::Config;
 use serde_json::json;
 
 const SIGNALS: [&str; 3] = ["one", "two", "three"];
+/// What was wrong when they did is named in the tests beside this one.
+const SEEDS: [u64; 2] = [2_617_822_191_571_690_768, 6_483_224_385_626_186_929];
 const DAY: Span = Span::secs(24 * 3_600);
 
 fn below(rng: &mut Rng, bound: u32) -> u32 {
@@ -100,6 +103,17 @@ fn say(stage: &mut Stage, rng: &mut Rng) {
     stage.answer(*id, option.as_str()).unwrap();
 }
 
+/// A worker that was given up comes back, after another one took its job.
+fn late(stage: &mut Stage, job: JobId, dead: Hands, rng: &mut Rng) {
+    let (written, calls) = (stage.written(), dead.calls.clone());
+    let Some(held) = stage.hands.get(&job).cloned() else { return };
+    stage.hands.insert(job, dead);
+    let outcomes: Vec<_> = calls.iter().map(|(_, made)| (*made, outcome(stage, made, rng))).collect();
+    assert!(stage.report_unseen(job, &outcomes).is_err(), "it is fenced");
+    assert_eq!(stage.written(), written);
+    stage.hands.insert(job, held);
+}
+
 /// Something happens.
 fn happen(stage: &mut Stage, rng: &mut Rng) {
     match rng.below(40) {
@@ -114,11 +128,20 @@ fn happen(stage: &mut Stage, rng: &mut Rng) {
                 calls.iter().filter(|(of, _)| of == job).map(|(_, made)| *made).take(at_once).collect();
             let outcomes: Vec<_> = ended.into_iter().map(|made| (made, outcome(stage, &made, rng))).collect();
             let _ = stage.report(*job, &outcomes);
+            // Some say everything twice.
+            if rng.chance(1, 4) && stage.hands.contains_key(job) {
+                let _ = stage.report(*job, &outcomes);
+            }
         }
         22 | 23 => {
             let held: Vec<_> = stage.hands.keys().copied().collect();
-            if let Some(job) = held.get(rng.below(held.len().max(1) as u64) as usize) {
-                stage.crash_job(*job);
+            let Some(job) = held.get(rng.below(held.len().max(1) as u64) as usize) else { return };
+            let dead = stage.hands[job].clone();
+            stage.crash_job(*job);
+            // Some are not as dead as they seem, and find that somebody else has taken over.
+            if rng.chance(1, 2) {
+                stage.pick_all();
+                late(stage, *job, dead, rng);
             }
         }
         24 => drop(stage.pause()),
@@ -189,6 +212,13 @@ fn ends(stage: &mut Stage) {
         }
     }
     panic!("it is {} and does not end: {:#?}", stage.state(), stage.agents());
+}
+
+#[test]
+fn seeds_that_once_found_something_find_nothing_any_more() {
+    for seed in SEEDS {
+        live(seed);
+    }
 }
 
 proptest! {

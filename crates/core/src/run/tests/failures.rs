@@ -142,6 +142,23 @@ fn all_levels_share_one_patience() {
 }
 
 #[test]
+fn a_failure_that_is_told_twice_counts_once() {
+    let wide = plan([agent([parallel(2, task([times(3, step()), step()]))])]);
+    let mut stage = Stage::new(wide);
+    stage.start().unwrap();
+    stage.pick_all();
+    let (job, made) = stage.in_flight()[0];
+    let first = stage.report(job, &[(made, flaky())]).unwrap();
+    stage.wait(crate::time::Span::millis(50));
+    let again = stage.report(job, &[(made, flaky())]).unwrap();
+    assert_eq!((first.look_at, stage.get().failures), (again.look_at, 1));
+    stage.report(job, &[(made, done())]).unwrap();
+    assert_eq!(stage.steps().len(), 0, "what it said first stands");
+    stage.play();
+    assert_eq!((stage.state(), stage.made.len()), (State::Completed, 3));
+}
+
+#[test]
 fn siblings_of_what_failed_are_cut() {
     let wide = plan([agent([parallel(3, task([step(), step(), step()]))])]);
     let mut stage = Stage::new(wide);

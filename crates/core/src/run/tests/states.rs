@@ -191,6 +191,22 @@ fn attempts_run_out() {
 }
 
 #[test]
+fn a_worker_that_was_given_up_is_not_believed_once_another_took_over() {
+    let mut stage = in_state(State::Running);
+    let (job, made) = stage.in_flight()[0];
+    let dead = stage.hands[&job].clone();
+    stage.crash(0);
+    stage.pick_all();
+    let held = stage.hands.insert(job, dead).unwrap();
+    let written = stage.written();
+    assert!(stage.report(job, &[(made, crate::run::stage::done())]).is_err());
+    assert_eq!(stage.written(), written);
+    stage.hands.insert(job, held);
+    stage.report(job, &[(made, crate::run::stage::done())]).unwrap();
+    assert_eq!(stage.state(), State::Completed);
+}
+
+#[test]
 fn a_worker_that_comes_twice_or_too_late_finds_nothing_to_do() {
     let mut stage = in_state(State::Running);
     stage.crash(0);
