@@ -29,9 +29,13 @@ pub mod lost;
 pub mod record;
 pub mod retry;
 pub mod signal;
+#[cfg(test)]
+mod stage;
 pub mod start;
 pub mod state;
 pub mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::canon::{Digest, Json};
 use crate::changes::Changes;
