@@ -108,14 +108,14 @@ impl RunsCommand {
 #[command(after_help = "\
 Examples:
   baton runs list
-  baton runs list --project shop --status running,paused
+  baton runs list --project shop --status running
   baton runs list --order asc --limit 10 --json | jq -r '.runs[].id'")]
 pub struct RunListArgs {
     #[arg(long, value_name = "PROJECT")]
     pub project: Option<ProjectId>,
-    /// Only these: created, pending, running, paused, resuming, completed, failed, cancelled, retrying, skipped
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status)]
-    pub status: Vec<State>,
+    /// Only those that are created, pending, running, paused, resuming, completed, failed, cancelled, retrying or skipped
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Option<State>,
     #[command(flatten)]
     pub page: PageArgs,
     #[command(flatten)]

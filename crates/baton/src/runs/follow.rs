@@ -20,8 +20,10 @@ use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// All that has happened, or what happens next.
+/// What happens next, in a while.
 const NEXT: Portion = Portion { events: limit::EVENTS, wait_ms: limit::WAIT_MS };
+/// What has happened by now.
+const NOW: Portion = Portion { events: limit::EVENTS, wait_ms: 0 };
 /// Between two drawings of the tree.
 const REDRAW: Duration = Duration::from_millis(200);
 
@@ -49,6 +51,7 @@ pub struct Follower {
     outline: Outline,
     face: Face,
     hearing: Hearing,
+    ended: bool,
     redraw: Interval,
 }
 
@@ -63,15 +66,12 @@ impl Follower {
         };
         let mut redraw = interval(REDRAW);
         redraw.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Self { client: client.clone(), id, outline, face, hearing: hear(listener), redraw })
+        Ok(Self { client: client.clone(), id, outline, face, hearing: hear(listener, NOW), ended: false, redraw })
     }
 
     pub async fn until_ended(&mut self, interrupt: &mut Signal) -> Result<Seen, Fault> {
         let mut changed = true;
         let mut tree = None;
-        if self.run().await?.status.is_ended() {
-            return self.end().await;
-        }
         loop {
             let live = matches!(self.face, Face::Live(_));
             tokio::select! {
@@ -83,12 +83,17 @@ impl Follower {
                     return Ok(Seen::Interrupted);
                 }
                 (listener, heard) = &mut self.hearing => {
-                    self.hearing = hear(listener);
-                    let events: Vec<_> =
-                        heard?.into_iter().filter(|event| words::concerns(event, self.id)).collect();
+                    let heard = heard?;
+                    let caught_up = heard.is_empty();
+                    let events: Vec<_> = heard.into_iter().filter(|event| words::concerns(event, self.id)).collect();
                     changed |= !events.is_empty();
                     self.tell(&events)?;
-                    if events.iter().any(|event| event.kind.starts_with("run.")) && self.run().await?.status.is_ended() {
+                    if caught_up || events.iter().any(|event| event.kind.starts_with("run.")) {
+                        self.ended = self.run().await?.status.is_ended();
+                    }
+                    // All that led to the end is told before it: what is left of that is there already.
+                    self.hearing = hear(listener, if self.ended { NOW } else { NEXT });
+                    if self.ended && (caught_up || events.iter().any(is_end)) {
                         return self.end().await;
                     }
                 }
@@ -131,10 +136,16 @@ impl Follower {
     }
 }
 
+/// Whether a run has ended with this; an attempt that is followed by another ends so too.
+fn is_end(event: &Event) -> bool {
+    let state = event.kind.strip_prefix("run.").and_then(State::parse);
+    state.is_some_and(State::is_ended)
+}
+
 /// The request goes on whatever else happens meanwhile.
-fn hear(mut listener: Listener) -> Hearing {
+fn hear(mut listener: Listener, portion: Portion) -> Hearing {
     Box::pin(async move {
-        let heard = listener.hear(NEXT).await;
+        let heard = listener.hear(portion).await;
         (listener, heard)
     })
 }

@@ -15,10 +15,7 @@ use std::io::Write as _;
 
 pub async fn run(args: RunListArgs) -> Result<(), Fault> {
     let mut query: Vec<_> = args.project.map(|project| ("project", project.to_string())).into_iter().collect();
-    let statuses: Vec<_> = args.status.iter().map(|state| state.as_str()).collect();
-    if !statuses.is_empty() {
-        query.push(("status", statuses.join(",")));
-    }
+    query.extend(args.status.map(|state| ("status", state.to_string())));
     let list: RunList = pages::read(&Client::new(&args.client)?, Ask { path: RUNS, query, page: &args.page }).await?;
     if args.client.json {
         return print::json(&list);

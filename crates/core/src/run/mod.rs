@@ -15,6 +15,7 @@
 
 pub mod advance;
 pub mod agent;
+pub mod audit;
 pub mod cancel;
 pub mod clock;
 mod close;
@@ -28,9 +29,13 @@ pub mod lost;
 pub mod record;
 pub mod retry;
 pub mod signal;
+#[cfg(test)]
+mod stage;
 pub mod start;
 pub mod state;
 pub mod take;
+#[cfg(test)]
+mod tests;
 pub mod why;
 
 use crate::canon::{Digest, Json};
