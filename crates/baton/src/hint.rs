@@ -1,11 +1,20 @@
 //! What to do next about a refusal, in the commands of this program. What the server hints at is
 //! meant for whoever speaks HTTP to it.
 
-const HINTS: [(&str, &str); 14] = [
+const HINTS: [(&str, &str); 20] = [
     ("job_not_found", "a project's jobs are listed by: baton jobs list --project PROJECT; old ones are forgotten"),
     ("lane_not_found", "lanes are listed by: baton lanes list; that of a project is called project:PROJECT"),
     ("schedule_not_found", "schedules are listed by: baton schedules list --project PROJECT"),
-    ("invalid_transition", "see how the job stands with: baton jobs get JOB"),
+    ("invalid_transition", "see how it stands with: baton jobs get JOB, or baton runs show RUN"),
+    ("run_not_found", "runs are listed by: baton runs list"),
+    ("agent_not_found", "a run's agents are shown by: baton runs show RUN --json"),
+    ("attempts_exhausted", "start it anew from its document with: baton run FILE"),
+    (
+        "insufficient_credits",
+        "see what there is with: baton credits balance; an admin gives more with: baton credits grant",
+    ),
+    ("internal_job", "steer its run with: baton runs pause, resume or cancel RUN"),
+    ("part_not_found", "tasks and steps are named as in the document: baton why AGENT.TASK.STEP"),
     ("already_requeued", "see what became of it with: baton jobs get JOB"),
     ("decision_closed", "see how it was decided with: baton decisions show DECISION"),
     ("decision_not_found", "open ones are listed by: baton decisions list"),

@@ -222,7 +222,8 @@ fn a_run_of_its_own_server_goes_on_with_the_next() {
     let ran = run(&["run", &other, "--data-dir", data]).ok();
     assert!(!ran.err.contains("no server is running"), "{ran:#?}");
     signal(&going.child, "INT");
-    assert!(Going::until(&going.err, "goes on when").contains("baton up"));
+    Going::until(&going.err, "goes on when a server is started");
+    assert!(Going::until(&going.err, "baton up").contains(data));
     assert_eq!(going.code(), Some(130));
     let detached = run(&["run", &other, "--data-dir", data, "--detach"]);
     assert!(detached.failed(69, "server_unreachable").contains("baton up"), "{detached:#?}");

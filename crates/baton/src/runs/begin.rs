@@ -6,7 +6,7 @@
 use super::document::Source;
 use super::follow::{Follower, Seen, summary, verdict};
 use super::{RUNS, part_path, run_path};
-use crate::args::{Cli, Command, RunArgs, SettingsArgs};
+use crate::args::{Cli, Command, DEFAULT_DATA_DIR, RunArgs, SettingsArgs};
 use crate::client::{self, Client, Said, fresh_key};
 use crate::config::{self, Settings};
 use crate::contexts::Contexts;
@@ -32,11 +32,10 @@ const CONFIG: &str = "baton.toml";
 const INTERRUPTED: i32 = 130;
 
 /// Whose server it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Another,
-    /// It ends with this process.
-    Ours,
+    /// It ends with this process; one on the same data is started with this.
+    Ours(String),
 }
 
 pub fn begin(args: RunArgs) -> Result<(), Fault> {
@@ -58,7 +57,7 @@ pub fn begin(args: RunArgs) -> Result<(), Fault> {
         let server = target::url(&server)?;
         let key = local::read(&settings.store.data_dir).ok().flatten().map_or(Shown::Nothing, Shown::Given);
         let client = Client::to(Target { server, key, ca_cert: None })?;
-        let gone = go(&args, &source, client, Whose::Ours).await;
+        let gone = go(&args, &source, client, Whose::Ours(again_with(&settings, &args))).await;
         // Calls that are under way may take a while to end; whoever cannot wait need not.
         if let Ok(mut interrupt) = interrupts() {
             tokio::spawn(async move {
@@ -103,6 +102,15 @@ fn find(args: &RunArgs) -> Result<Place, Fault> {
     Ok(Place::Here(Box::new(settings)))
 }
 
+/// How to start a server that stays, on the same data and with the same tools.
+fn again_with(settings: &Settings, args: &RunArgs) -> String {
+    let config = args.config.clone().or_else(|| beside(&args.file));
+    let config = config.map(|path| format!(" --config {}", path.display())).unwrap_or_default();
+    let dir = settings.store.data_dir.display().to_string();
+    let dir = if dir == DEFAULT_DATA_DIR { String::new() } else { format!(" --data-dir {dir}") };
+    format!("baton up{config}{dir}")
+}
+
 /// A configuration in the directory of a document is meant for it.
 fn beside(file: &Path) -> Option<PathBuf> {
     let path = file.parent().filter(|_| file != Path::new("-"))?.join(CONFIG);
@@ -139,7 +147,7 @@ async fn go(args: &RunArgs, source: &Source, mut client: Client, whose: Whose) -
             return print::json(&run);
         }
         writeln!(print::out(), "{} is {}", run.id, run.status)?;
-        return come_back(&run, whose);
+        return come_back(&run, &whose);
     }
     if !json {
         let mut err = print::err();
@@ -151,11 +159,14 @@ async fn go(args: &RunArgs, source: &Source, mut client: Client, whose: Whose) -
             Seen::Ended(tree) => {
                 if !json {
                     summary(&tree)?;
+                    if let Whose::Ours(again) = &whose {
+                        writeln!(print::out(), "{}", dim(format_args!("  with a server on its data: {again}")))?;
+                    }
                 }
                 return verdict(&tree.run);
             }
             Seen::Interrupted => {
-                come_back(&run, whose)?;
+                come_back(&run, &whose)?;
                 writeln!(print::err(), "{}", dim("Ctrl-C again, within three seconds, cancels it"))?;
                 if tokio::time::timeout(CANCEL_WITHIN, interrupt.recv()).await.is_err() {
                     return Err(Fault::Left);
@@ -192,13 +203,14 @@ async fn create(args: &RunArgs, source: &Source, client: &Client) -> Result<Run,
     }
 }
 
-fn come_back(run: &Run, whose: Whose) -> Result<(), Fault> {
+fn come_back(run: &Run, whose: &Whose) -> Result<(), Fault> {
     let id = run.id;
     let mut err = print::err();
     match whose {
         Whose::Another => writeln!(err, "{}", dim("the run goes on; come back with:"))?,
-        Whose::Ours => {
-            writeln!(err, "{}", dim("the run goes on when a server is started (baton up); come back with:"))?
+        Whose::Ours(again) => {
+            writeln!(err, "{}", dim("the run goes on when a server is started; come back with:"))?;
+            writeln!(err, "  {again}")?;
         }
     }
     writeln!(err, "  baton runs show {id} --watch")?;
