@@ -21,22 +21,27 @@ impl<const MAX: usize> FromRequest<App> for Body<MAX> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Fault> {
-        let too_large = || Fault::new("body_too_large", format!("at most {MAX} bytes are read"));
         if !says_json(request.headers()) {
             return Err(Fault::new("unsupported_media_type", "the Content-Type must be application/json"));
         }
-        let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|bytes| bytes > MAX as u64) {
-            return Err(too_large());
-        }
-        match tokio::time::timeout(limits::BODY_WAIT, Bytes::from_request(request, app)).await {
-            Ok(Ok(bytes)) => Ok(Self(bytes)),
-            Ok(Err(BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)))) => Err(too_large()),
-            Ok(Err(_)) => Err(Fault::new("invalid_request", "the body broke off")),
-            Err(_) => {
-                let detail = format!("the body did not arrive within {} s", limits::BODY_WAIT.as_secs());
-                Err(Fault::new("request_timeout", detail))
-            }
+        read(request, app, MAX).await.map(Self)
+    }
+}
+
+/// The bytes of a body, whatever they are.
+pub async fn read(request: Request, app: &App, max: usize) -> Result<Bytes, Fault> {
+    let too_large = || Fault::new("body_too_large", format!("at most {max} bytes are read"));
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|bytes| bytes > max as u64) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(limits::BODY_WAIT, Bytes::from_request(request, app)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)))) => Err(too_large()),
+        Ok(Err(_)) => Err(Fault::new("invalid_request", "the body broke off")),
+        Err(_) => {
+            let detail = format!("the body did not arrive within {} s", limits::BODY_WAIT.as_secs());
+            Err(Fault::new("request_timeout", detail))
         }
     }
 }
@@ -71,6 +76,14 @@ impl<const MAX: usize> Body<MAX> {
         })
     }
 
+    /// Any JSON at all; nothing is null.
+    pub fn value(&self) -> Result<Value, Fault> {
+        if self.0.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&self.0).map_err(|error| Fault::new("invalid_json", error.to_string()))
+    }
+
     /// For requests whose body may be left out.
     pub fn parse_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Fault> {
         if self.0.is_empty() { Ok(T::default()) } else { self.parse() }
@@ -89,16 +102,20 @@ impl<const MAX: usize> Body<MAX> {
 }
 
 fn says_json(headers: &HeaderMap) -> bool {
+    media(headers).is_some_and(|media| media == "application/json")
+}
+
+/// What a body says it is, in lower case, if it says so once and in UTF-8.
+pub fn media(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let Ok(text) = value.to_str() else { return false };
-    let mut parts = text.split(';').map(str::trim);
-    let json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
-    // JSON is UTF-8; whoever says it is something else is about to send something else.
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let mut parts = value.to_str().ok()?.split(';').map(str::trim);
+    let media = parts.next()?.to_ascii_lowercase();
+    // Whoever says it is something else than UTF-8 is about to send something else.
     let utf8 = parts.filter_map(|part| part.split_once('=')).all(|(name, value)| {
         !name.trim().eq_ignore_ascii_case("charset") || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
     });
-    json && utf8
+    utf8.then_some(media)
 }
 
 /// Whether no value lies deeper than `depth` lists and objects. The parser has bounded the

@@ -31,6 +31,11 @@ impl<const MAX: usize> FromRequest<App> for Call<MAX> {
 }
 
 impl<const MAX: usize> Call<MAX> {
+    /// The idempotency key that it carries, if any.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// What makes a repetition of this request one, if it carries a key. `scope` is the endpoint as
     /// its route is written, `understood` what was understood of the body, so that white space and
     /// the order of fields do not matter.

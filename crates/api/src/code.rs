@@ -24,12 +24,18 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 59] = [
+pub const CODES: [Code; 71] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
+    row(400, "invalid_yaml", "The body is not YAML"),
     row(400, "invalid_cursor", "The cursor is not one of ours"),
     hint(row(400, "https_needed", "The server speaks HTTPS only"), "ask again at https://"),
+    hint(row(400, "idempotency_key_required", "An idempotency key is needed"), "send Idempotency-Key"),
     hint(row(401, "unauthenticated", "It is not known who asks"), "send Authorization: Bearer and your key"),
+    hint(
+        row(402, "insufficient_credits", "The org does not have that many credits"),
+        "an admin gives credits with POST /api/v1/credits/grants",
+    ),
     row(403, "forbidden", "The key may not do this"),
     row(403, "out_of_scope", "The key does not reach this"),
     row(403, "not_responsible", "The decision is somebody else's"),
@@ -42,9 +48,15 @@ pub const CODES: [Code; 59] = [
     row(404, "webhook_not_found", "There is no such webhook"),
     row(404, "key_not_found", "There is no such key"),
     row(404, "decision_not_found", "There is no such decision"),
+    row(404, "run_not_found", "There is no such run"),
+    row(404, "agent_not_found", "There is no such agent"),
+    row(404, "part_not_found", "There is no such task or step"),
     row(405, "method_not_allowed", "The route does not accept this method"),
     row(408, "request_timeout", "The body took too long"),
-    row(409, "invalid_transition", "The job's state does not allow this"),
+    row(409, "invalid_transition", "The state does not allow this"),
+    row(409, "attempts_exhausted", "The run has used all its attempts"),
+    row(409, "internal_job", "The job is steered through its run"),
+    row(409, "balance_too_large", "The balance would be too large"),
     row(409, "job_conflict", "The job has already ended"),
     row(409, "duplicate_message", "The message was enqueued before"),
     row(409, "already_requeued", "The job was requeued before"),
@@ -63,6 +75,8 @@ pub const CODES: [Code; 59] = [
     row(413, "answer_too_large", "The answer is too large"),
     hint(row(415, "unsupported_media_type", "The body must be JSON"), "send Content-Type: application/json"),
     row(426, "upgrade_required", "This route speaks WebSocket"),
+    row(422, "invalid_run", "This cannot be a run"),
+    row(422, "invalid_amount", "The amount cannot be used"),
     row(422, "invalid_webhook", "This cannot be a webhook"),
     row(422, "unknown_job_type", "There is no such job type"),
     row(422, "invalid_payload", "The payload does not fit its job type"),
@@ -95,6 +109,7 @@ pub const CODES: [Code; 59] = [
     retry(hint(row(503, "overloaded", "Too much is waiting"), "nothing was done; try again later")),
     retry(hint(row(503, "listeners_full", "Too many are listening"), "try again later, or read /api/v1/events")),
     retry(row(503, "not_ready", "Baton is not ready")),
+    hint(row(503, "feature_disabled", "This node does not do this"), "ask a node that works on runs"),
     // Only an operator can change that, so trying again soon does not help.
     hint(row(503, "queue_disabled", "The queue is switched off"), "start Baton with ORCHESTRATOR_QUEUE_ENABLED=true"),
 ];

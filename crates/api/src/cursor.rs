@@ -5,7 +5,7 @@
 
 use crate::problem::Fault;
 use crate::query::Params;
-use baton_core::JobId;
+use baton_core::{JobId, RunId};
 use baton_store::Order;
 use baton_wire::limit;
 use std::fmt::Write as _;
@@ -41,6 +41,12 @@ pub const ORGS: List = by_name("o2");
 pub const KEYS: List = by_time("k2");
 pub const WEBHOOKS: List = by_time("w2");
 pub const DECISIONS: List = by_time("q2");
+pub const RUNS: List = by_time("r2");
+pub const AGENTS: List = by_name("a2");
+pub const TASKS: List = by_name("t2");
+pub const STEPS: List = by_name("p2");
+pub const LEDGER: List = by_time("y2");
+pub const RUN_LEDGER: List = by_name("z2");
 
 /// Longer than any name in a list.
 const TEXT_MAX: usize = 1_000;
@@ -63,6 +69,16 @@ impl List {
             Some(baton_wire::Order::Asc) => Order::Rising,
             Some(baton_wire::Order::Desc) => Order::Falling,
         };
+        self.placed(params, order)
+    }
+
+    /// The same for a list that has one order only.
+    pub fn asked_forwards(self, params: &Params, filters: &[&str]) -> Result<Asked, Fault> {
+        params.allow(&[filters, &["limit", "cursor"]].concat())?;
+        self.placed(params, self.order)
+    }
+
+    fn placed(self, params: &Params, order: Order) -> Result<Asked, Fault> {
         let limit = params.number("limit", 1..=self.most, self.usual)?;
         let mut asked = Asked { list: self, order, limit, place: None };
         if let Some(cursor) = params.one("cursor")? {
@@ -86,12 +102,21 @@ impl Asked {
         self.place.as_ref().map(read).transpose()
     }
 
+    pub fn after_run(&self) -> Result<Option<RunId>, Fault> {
+        let read = |hex: &String| format!("{}_{hex}", RunId::PREFIX).parse().map_err(|_| foreign());
+        self.place.as_ref().map(read).transpose()
+    }
+
     pub fn after_text(&self) -> Result<Option<String>, Fault> {
         self.place.as_ref().map(|hex| from_hex(hex).ok_or_else(foreign)).transpose()
     }
 
     /// The cursor to go on with.
     pub fn next_job(&self, id: JobId) -> String {
+        format!("{}{}", self.mark(), id.0.simple())
+    }
+
+    pub fn next_run(&self, id: RunId) -> String {
         format!("{}{}", self.mark(), id.0.simple())
     }
 
@@ -161,7 +186,9 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_the_order_that_it_was_handed_out_under() {
-        for list in [JOBS, LETTERS, DELIVERIES, LANES, SCHEDULES, ORGS, KEYS, WEBHOOKS, DECISIONS] {
+        for list in
+            [JOBS, LETTERS, DELIVERIES, LANES, SCHEDULES, ORGS, KEYS, WEBHOOKS, DECISIONS, RUNS, LEDGER, RUN_LEDGER]
+        {
             for (order, other) in [("asc", "desc"), ("desc", "asc")] {
                 let own = asked(list, &[("order", order)]).unwrap().next_text("x");
                 let again = asked(list, &[("order", order), ("cursor", &own)]).unwrap();

@@ -32,6 +32,18 @@ pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 pub const SCHEDULE_ROUNDS: usize = 10;
 /// Looks at the store for one page of decisions: those that are not wanted stand in between.
 pub const DECISION_ROUNDS: usize = 5;
+/// The same for one page of runs.
+pub const RUN_ROUNDS: usize = 10;
+/// Looks at the store for one page of steps, and steps that are read in each.
+pub const STEP_ROUNDS: usize = 20;
+pub const STEPS_READ: usize = 100;
+/// Workers of one run that are asked when they last beat.
+pub const RUN_BEATS: usize = 16;
+/// Jobs, and decisions, that are looked at to say why a run waits.
+pub const WHY_ROWS: usize = 50;
+/// Looks at the store for what became of one task or step, and records that are read in each.
+pub const WHY_ROUNDS: usize = 100;
+pub const WHY_READ: usize = 200;
 /// The same for one page of webhooks.
 pub const WEBHOOK_ROUNDS: usize = 10;
 /// How long a key is trusted without asking the store again: as long can a revoked one go on at

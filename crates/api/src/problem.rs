@@ -9,7 +9,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use baton_store::{CommitError, StoreError};
-use baton_wire::{Members, Problem};
+use baton_wire::{DocumentProblem, Members, Problem};
 
 /// A request that is answered with a problem. Details never name internals: causes are logged.
 #[derive(Debug)]
@@ -50,6 +50,13 @@ impl Fault {
     #[must_use]
     pub const fn at(mut self, index: usize) -> Self {
         self.members.index = Some(index);
+        self
+    }
+
+    /// All that is wrong with a run document.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Vec<DocumentProblem>) -> Self {
+        self.members.problems = Some(problems);
         self
     }
 

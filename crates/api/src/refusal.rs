@@ -10,6 +10,9 @@ use baton_core::job::enqueue::EnqueueError;
 use baton_core::job::requeue::RequeueError;
 use baton_core::job::state::{IllegalMove, State};
 use baton_core::job::wake::WakeError;
+use baton_core::ledger::grant::GrantError;
+use baton_core::run::RunError;
+use baton_core::run::state::{self as run_state, AgentState, State as RunState};
 use baton_core::webhook::change::WebhookError;
 use baton_wire::Members;
 
@@ -23,6 +26,7 @@ impl Told for Never {}
 impl Told for KeyError {}
 impl Told for PutError {}
 impl Told for ResolveError {}
+impl Told for GrantError {}
 
 /// What a client can read of a move that the table does not have.
 fn of_move(illegal: &IllegalMove) -> Members {
@@ -34,11 +38,41 @@ fn of_move(illegal: &IllegalMove) -> Members {
     }
 }
 
+/// The same of a run or an agent.
+fn of_run_move(illegal: &run_state::IllegalMove) -> Members {
+    let words = |allowed: Vec<&'static str>| Some(allowed.into_iter().map(str::to_owned).collect());
+    let allowed = match illegal.what {
+        "a run" => RunState::parse(illegal.from).map(|s| s.targets().iter().map(|to| to.as_str()).collect()),
+        "an agent" => AgentState::parse(illegal.from).map(|s| s.targets().iter().map(|to| to.as_str()).collect()),
+        _ => None,
+    };
+    Members {
+        from: Some(illegal.from.to_owned()),
+        to: Some(illegal.to.to_owned()),
+        allowed: allowed.and_then(words),
+        ..Members::default()
+    }
+}
+
+impl Told for RunError {
+    fn members(&self) -> Members {
+        match self {
+            Self::Illegal(illegal) => of_run_move(illegal),
+            Self::AtWork(state) => Members { from: Some(state.to_string()), ..Members::default() },
+            Self::Short { wanted, available } => {
+                Members { needed: Some(*wanted), available: Some(*available), ..Members::default() }
+            }
+            Self::AttemptsExhausted { max, .. } => Members { limit: Some(*max), ..Members::default() },
+            Self::NotFound(_) | Self::NoAgent(_) => Members::default(),
+        }
+    }
+}
+
 impl Told for CancelError {
     fn members(&self) -> Members {
         match self {
             Self::AlreadyEnded { illegal, .. } => of_move(illegal),
-            Self::NotFound(_) => Members::default(),
+            Self::NotFound(_) | Self::OfRun(_) => Members::default(),
         }
     }
 }
@@ -47,7 +81,7 @@ impl Told for WakeError {
     fn members(&self) -> Members {
         match self {
             Self::AlreadyEnded { illegal, .. } => of_move(illegal),
-            Self::NotFound(_) => Members::default(),
+            Self::NotFound(_) | Self::OfRun(_) => Members::default(),
         }
     }
 }

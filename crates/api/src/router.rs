@@ -6,8 +6,8 @@ use crate::guard::Hosts;
 use crate::openapi::{Operation, of};
 use crate::problem::Fault;
 use crate::{
-    access, audit, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, login, metrics,
-    openapi, schedule, webhook,
+    access, audit, credits, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, login,
+    metrics, openapi, run, schedule, tool, webhook, why,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -52,6 +52,7 @@ fn entries() -> Vec<Entry> {
     const OPERATE: Ask = Ask::Right(Right::Operate);
     const DECIDE: Ask = Ask::Right(Right::Decide);
     const WEBHOOKS: Ask = Ask::Right(Right::Webhooks);
+    const CREDITS: Ask = Ask::Right(Right::Credits);
     const KEYS: Ask = Ask::Right(Right::Keys);
     let g = |path, ask, operation, handler| entry(Method::GET, path, ask, operation, handler);
     let p = |path, ask, operation, handler| entry(Method::POST, path, ask, operation, handler);
@@ -68,6 +69,31 @@ fn entries() -> Vec<Entry> {
         g("/api/orchestrator/jobs/{jobId}", SEE, of::orchestrator::get, get(job::get::<OrchestratorJob>)),
         p("/api/orchestrator/jobs/{jobId}/cancel", OPERATE, of::orchestrator::cancel, post(job::cancel_orchestrated)),
         g("/api/projects/{projectId}/orchestrator/jobs", SEE, of::orchestrator::list, get(job::list::<OrchestratorJob>)),
+        p("/api/v1/runs", ENQUEUE, of::run::create, post(run::create)),
+        g("/api/v1/runs", SEE, of::run::list, get(run::list)),
+        g("/api/v1/runs/{runId}", SEE, of::run::get, get(run::get)),
+        d("/api/v1/runs/{runId}", OPERATE, of::run::delete, delete(run::delete)),
+        p("/api/v1/runs/{runId}/start", OPERATE, of::run::start, post(run::start)),
+        p("/api/v1/runs/{runId}/pause", OPERATE, of::run::pause, post(run::pause)),
+        p("/api/v1/runs/{runId}/resume", OPERATE, of::run::resume, post(run::resume)),
+        p("/api/v1/runs/{runId}/cancel", OPERATE, of::run::cancel, post(run::cancel)),
+        p("/api/v1/runs/{runId}/retry", OPERATE, of::run::retry, post(run::retry)),
+        p("/api/v1/runs/{runId}/signals/{name}", OPERATE, of::run::signal, post(run::signal)),
+        g("/api/v1/runs/{runId}/document", SEE, of::run::document, get(run::document)),
+        g("/api/v1/runs/{runId}/agents", SEE, of::part::agents, get(run::agents)),
+        p("/api/v1/runs/{runId}/agents/{agentId}/pause", OPERATE, of::part::pause, post(run::pause_agent)),
+        p("/api/v1/runs/{runId}/agents/{agentId}/resume", OPERATE, of::part::resume, post(run::resume_agent)),
+        g("/api/v1/runs/{runId}/tasks", SEE, of::part::tasks, get(run::tasks)),
+        g("/api/v1/runs/{runId}/steps", SEE, of::part::steps, get(run::steps)),
+        g("/api/v1/runs/{runId}/attempts", SEE, of::part::attempts, get(run::attempts)),
+        g("/api/v1/runs/{runId}/events", SEE, of::part::events, get(run::events)),
+        g("/api/v1/runs/{runId}/ledger", SEE, of::credits::of_run, get(run::ledger)),
+        g("/api/v1/run-document.schema.json", Nobody, of::run::schema, get(run::schema)),
+        g("/api/v1/tools", SEE, of::run::tools, get(tool::list)),
+        g("/api/v1/why/{id}", SEE, of::why::why, get(why::why)),
+        g("/api/v1/credits/balance", SEE, of::credits::balance, get(credits::balance)),
+        p("/api/v1/credits/grants", CREDITS, of::credits::grant, post(credits::grant)),
+        g("/api/v1/ledger", SEE, of::credits::ledger, get(credits::ledger)),
         g("/api/v1/dead-letters", SEE, of::letter::list, get(letter::list)),
         p("/api/v1/dead-letters/requeue", OPERATE, of::letter::requeue, post(letter::requeue)),
         g("/api/v1/lanes", SEE, of::lane::list, get(lane::list)),

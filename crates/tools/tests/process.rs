@@ -225,7 +225,7 @@ async fn a_large_input_is_read_or_not() {
     let slow = run(sh("sleep 60"), &Call { timeout, ..call(&input) }).await.unwrap_err();
     assert_eq!(slow.code, "timeout");
     let over = run(sh("echo 7"), &call(&json!("x".repeat(limits::INPUT_BYTES)))).await.unwrap_err();
-    assert_eq!((over.code.as_ref(), over.may_have_acted), ("input_too_large", false));
+    assert_eq!((over.code.as_ref(), over.may_have_acted), ("tool_input_too_large", false));
 }
 
 #[tokio::test]

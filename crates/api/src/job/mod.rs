@@ -36,7 +36,7 @@ pub async fn get<J: Shown>(
 }
 
 /// A job that there is for this caller.
-async fn reached(app: &App, caller: &Caller, id: JobId) -> Result<JobRecord, Fault> {
+pub async fn reached(app: &App, caller: &Caller, id: JobId) -> Result<JobRecord, Fault> {
     let found = wait::read(app.store().job(&caller.org, id)).await?;
     let found = found.filter(|record| caller.grant.reaches(&record.job.project, &record.job.kind.name));
     found.ok_or_else(|| Fault::new("job_not_found", format!("job {id} does not exist")))

@@ -9,7 +9,7 @@ use crate::query::Params;
 use baton_core::event::Subject;
 use baton_core::id::{DecisionId, DefinitionId, DocId, KeyId, WebhookId};
 use baton_core::name::SessionId;
-use baton_core::{JobId, ProjectId};
+use baton_core::{AgentId, JobId, ProjectId, RunId};
 use baton_wire::JobNews;
 use serde_json::Value;
 use std::fmt::Display;
@@ -87,7 +87,16 @@ impl FromStr for SubjectId {
         let doc = || text.parse().map(|DocId(id)| id).ok();
         let webhook = || text.parse().map(|WebhookId(id)| id).ok();
         let definition = || text.parse().map(|DefinitionId(id)| id).ok();
-        let found = job().or_else(decision).or_else(key).or_else(doc).or_else(webhook).or_else(definition);
+        let run = || text.parse().map(|RunId(id)| id).ok();
+        let agent = || text.parse().map(|AgentId(id)| id).ok();
+        let found = job()
+            .or_else(run)
+            .or_else(agent)
+            .or_else(decision)
+            .or_else(key)
+            .or_else(doc)
+            .or_else(webhook)
+            .or_else(definition);
         found.map(Self).ok_or_else(|| "must be an id, such as job_ followed by 32 hexadecimal digits".to_owned())
     }
 }

@@ -110,11 +110,12 @@ impl Maker {
         let schema = (body.schema)(&mut self.asked).to_value();
         // Its type must be said even if it is empty, so it is never left out.
         let about = if body.optional { "May be empty; the `Content-Type` is said all the same." } else { "" };
-        json!({
-            "required": true,
-            "description": about,
-            "content": { "application/json": { "schema": schema, "examples": examples(&body.examples) } },
-        })
+        let mut content =
+            json!({ "application/json": { "schema": schema.clone(), "examples": examples(&body.examples) } });
+        if let Some(text) = body.yaml {
+            content["application/yaml"] = json!({ "schema": schema, "example": text });
+        }
+        json!({ "required": true, "description": about, "content": content })
     }
 
     fn answer(&mut self, route: &Route, operation: &Operation, answer: &Answer) -> Value {

@@ -8,6 +8,8 @@ pub const SCHEDULE_ID: &str = "doc_0193a1b2c3d47001800000000000002c";
 pub const DECISION_ID: &str = "dec_0193a1b2c3d47001800000000000002d";
 pub const KEY_ID: &str = "key_0193a1b2c3d47001800000000000002e";
 pub const WEBHOOK_ID: &str = "whk_0193a1b2c3d47001800000000000002f";
+pub const RUN_ID: &str = "run_0193a1b2c3d470018000000000000030";
+pub const AGENT_ID: &str = "agt_0193a1b2c3d470018000000000000031";
 pub const CURSOR: &str = "c1000000000000004d";
 const SECRET: &str = "bk_0193a1b2c3d47001800000000000002e_\
                       2f0c1b7e5a9d4c3f8e6b0a1d2c4f6e8091a3b5c7d9e0f1a2b3c4d5e6f7081920";
@@ -53,7 +55,7 @@ pub fn job() -> Value {
     })
 }
 
-fn with(mut value: Value, fields: Value) -> Value {
+pub fn with(mut value: Value, fields: Value) -> Value {
     if let (Value::Object(all), Value::Object(fields)) = (&mut value, fields) {
         all.extend(fields);
     }

@@ -13,6 +13,7 @@ mod header;
 pub mod of;
 mod operation;
 mod parameter;
+mod run_example;
 #[cfg(test)]
 mod tests;
 

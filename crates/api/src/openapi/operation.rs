@@ -15,6 +15,8 @@ pub type Make = fn(&mut SchemaGenerator) -> Schema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
     Jobs,
+    Runs,
+    Credits,
     Orchestrator,
     DeadLetters,
     Lanes,
@@ -28,8 +30,10 @@ pub enum Tag {
 }
 
 impl Tag {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Jobs,
+        Self::Runs,
+        Self::Credits,
         Self::Orchestrator,
         Self::DeadLetters,
         Self::Lanes,
@@ -45,6 +49,8 @@ impl Tag {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jobs => "Jobs",
+            Self::Runs => "Runs",
+            Self::Credits => "Credits",
             Self::Orchestrator => "Orchestrator",
             Self::DeadLetters => "Dead letters",
             Self::Lanes => "Lanes",
@@ -61,6 +67,8 @@ impl Tag {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Jobs => "Pieces of queued work, from their request to their end.",
+            Self::Runs => "Agents at work on one plan and one budget.",
+            Self::Credits => "What an org has to spend, and every entry of it.",
             Self::Orchestrator => "Jobs in the orchestrator's words: the same jobs, other names for their states.",
             Self::DeadLetters => "Jobs that failed for good and were not requeued.",
             Self::Lanes => "How many jobs of one key may run at once.",
@@ -85,6 +93,8 @@ pub struct Body {
     pub schema: Make,
     /// Whether it can be left empty.
     pub optional: bool,
+    /// The same as YAML, where that is understood.
+    pub yaml: Option<&'static str>,
     pub examples: Vec<Example>,
 }
 
@@ -154,7 +164,17 @@ impl Operation {
     #[must_use]
     pub fn body<T: JsonSchema>(self, name: &'static str, example: Value) -> Self {
         let examples = vec![Example { name, value: example }];
-        Self { body: Some(Body { schema: |g| g.subschema_for::<T>(), optional: false, examples }), keyed: true, ..self }
+        Self {
+            body: Some(Body { schema: |g| g.subschema_for::<T>(), optional: false, yaml: None, examples }),
+            keyed: true,
+            ..self
+        }
+    }
+
+    /// The body may also be YAML.
+    #[must_use]
+    pub fn or_yaml(self, example: &'static str) -> Self {
+        Self { body: self.body.map(|body| Body { yaml: Some(example), ..body }), ..self }
     }
 
     /// A body that may be left empty.

@@ -5,7 +5,7 @@ use baton_core::id::{DecisionId, KeyId, WebhookId};
 use baton_core::lane::LaneKey;
 use baton_core::limits::IDEMPOTENCY_KEY_CHARS;
 use baton_core::name::ScheduleName;
-use baton_core::{JobId, ProjectId, TypeName};
+use baton_core::{AgentId, JobId, ProjectId, RunId, TypeName};
 use baton_wire::shape::{Shape, Shaped};
 use baton_wire::{Order, limit};
 use schemars::json_schema;
@@ -79,6 +79,14 @@ pub fn webhook_id() -> Param {
 
 pub fn job_id() -> Param {
     path::<JobId>("jobId", "Which job.", super::example::JOB_ID)
+}
+
+pub fn run_id() -> Param {
+    path::<RunId>("runId", "Which run.", super::example::RUN_ID)
+}
+
+pub fn agent_id() -> Param {
+    path::<AgentId>("agentId", "Which agent.", super::example::AGENT_ID)
 }
 
 pub fn project_id() -> Param {

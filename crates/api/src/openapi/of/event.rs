@@ -16,17 +16,24 @@ fn after(about: &'static str) -> Param {
     Param { example: Some(json!(TAIL)), ..place }
 }
 
+/// From where, and how many.
+pub fn read_on() -> [Param; 2] {
+    let limit = parameter::query_as(
+        "limit",
+        "At most so many.",
+        |_| json_schema!({ "type": "integer", "minimum": 1, "maximum": limit::EVENTS, "default": limit::EVENTS_DEFAULT }),
+    );
+    [after("A cursor; left out, from the first event; `tail`, only what happens from now on."), limit]
+}
+
 pub fn list() -> Operation {
     let page = json!({ "events": [example::event()], "next": example::CURSOR });
     Operation::new("listEvents", Tag::Events, "Read what happened, in the order of commits")
-        .about("Never skips and never repeats. Read on with `after` set to `next`, which is always present.")
+        .about("Never skips and never repeats. Read on with `after` set to `next`, which is always present. The first word of a \
+             `kind` says what it is about: `job`, `run`, `agent` (also of its `task` and `step`), `decision`, `signal`, \
+             `grant`, `lane`, `schedule`, `key`, `webhook`.")
+        .takes(read_on())
         .takes([
-            after("A cursor; left out, from the first event; `tail`, only what happens from now on."),
-            parameter::query_as("limit", "At most so many.", |_| {
-                json_schema!({
-                    "type": "integer", "minimum": 1, "maximum": limit::EVENTS, "default": limit::EVENTS_DEFAULT,
-                })
-            }),
             parameter::query_as(
                 "wait_ms",
                 "If there is nothing yet, wait so long for it.",
@@ -62,7 +69,7 @@ fn wanted() -> [Param; 4] {
         any_of("threadId", "Only what belongs to these chat sessions.", names::<SessionId>, "chat-1"),
         any_of(
             "subject",
-            "Only what happens to these: ids of jobs, decisions, keys and all that events are about.",
+            "Only what happens to these: ids of jobs, runs, agents, decisions, keys and all that events are about.",
             |_| texts("^[a-z]+_[0-9a-f]{32}$"),
             example::JOB_ID,
         ),

@@ -22,8 +22,9 @@ pub const INTAKE: [&str; 9] = [
 ];
 
 /// What making a failed job anew can be refused for.
-pub const REQUEUE: [&str; 10] = [
+pub const REQUEUE: [&str; 11] = [
     "job_not_found",
+    "internal_job",
     "invalid_transition",
     "already_requeued",
     "job_conflict",
@@ -77,7 +78,7 @@ pub fn cancel() -> Operation {
         .takes([parameter::job_id()])
         .body_or_none::<Cancel>("with a reason", json!({ "reason": "no longer needed" }))
         .answers::<Job>(200, "The job as it stands now.", example::cancelled())
-        .refuses(&["job_not_found", "invalid_transition"])
+        .refuses(&["job_not_found", "invalid_transition", "internal_job"])
 }
 
 pub fn wake() -> Operation {
@@ -86,7 +87,7 @@ pub fn wake() -> Operation {
         .takes([parameter::job_id()])
         .bare()
         .answers::<Job>(200, "The job as it stands now.", example::queued())
-        .refuses(&["job_not_found", "invalid_transition"])
+        .refuses(&["job_not_found", "invalid_transition", "internal_job"])
 }
 
 pub fn requeue() -> Operation {

@@ -1,6 +1,7 @@
 //! What every route says about itself, by its domain word.
 
 pub mod access;
+pub mod credits;
 pub mod decision;
 pub mod document;
 pub mod event;
@@ -9,5 +10,8 @@ pub mod job;
 pub mod lane;
 pub mod letter;
 pub mod orchestrator;
+pub mod part;
+pub mod run;
 pub mod schedule;
 pub mod webhook;
+pub mod why;

@@ -19,7 +19,7 @@ pub fn cancel() -> Operation {
         .takes([parameter::job_id()])
         .body_or_none::<Cancel>("with a reason", json!({ "reason": "no longer needed" }))
         .answers::<OrchestratorJob>(200, "The job as it stands now.", example::orchestrated(example::cancelled()))
-        .refuses(&["job_not_found", "job_conflict"])
+        .refuses(&["job_not_found", "job_conflict", "internal_job"])
 }
 
 pub fn list() -> Operation {
