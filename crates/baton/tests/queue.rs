@@ -254,7 +254,7 @@ fn a_job_is_cancelled_with_a_reason() {
     let done = echo(&server, "p", &json!({}));
     until(&server, &done, "job.completed");
     let late = server.ask(&["jobs", "cancel", &done]);
-    assert!(late.failed(1, "invalid_transition").contains("hint: see how the job stands"), "{late:?}");
+    assert!(late.failed(1, "invalid_transition").contains("hint: see how it stands"), "{late:?}");
     server.stop();
 }
 
