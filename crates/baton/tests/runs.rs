@@ -167,12 +167,15 @@ fn a_run_that_fails_or_is_cancelled_says_so_by_its_exit_code() {
     assert_eq!(going.code(), Some(3));
 
     let waits = written(&dir, "waits.yaml", WAITS);
-    let run = server.ask(&["run", &waits, "--detach", "--json"]).ok().json();
-    let id = run["id"].as_str().unwrap();
-    let going = Going::start(&["runs", "show", id, "--watch", "--server", &url]);
+    let going = Going::start(&["run", &waits, "--server", &url]);
+    let head = Going::until(&going.err, "run_");
+    let id = head.split(' ').next().unwrap();
+    Going::until(&going.out, "t.s waits for the signal go");
     let paused = server.ask(&["runs", "pause", id, "--json"]).ok().json();
     assert_eq!(paused["id"], id);
+    Going::until(&going.out, "run  was paused");
     server.ask(&["runs", "resume", id]).ok();
+    Going::until(&going.out, "run  goes on");
     let said = server.ask(&["runs", "cancel", id, "--reason", "not needed"]).ok().out;
     assert!(said.starts_with(id), "{said}");
     assert!(Going::until(&going.err, "[run_cancelled]").contains("not needed"));

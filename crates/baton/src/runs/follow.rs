@@ -51,7 +51,8 @@ pub struct Follower {
     outline: Outline,
     face: Face,
     hearing: Hearing,
-    ended: bool,
+    /// Nothing if nobody has looked yet.
+    ended: Option<bool>,
     redraw: Interval,
 }
 
@@ -66,7 +67,7 @@ impl Follower {
         };
         let mut redraw = interval(REDRAW);
         redraw.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Self { client: client.clone(), id, outline, face, hearing: hear(listener, NOW), ended: false, redraw })
+        Ok(Self { client: client.clone(), id, outline, face, hearing: hear(listener, NOW), ended: None, redraw })
     }
 
     pub async fn until_ended(&mut self, interrupt: &mut Signal) -> Result<Seen, Fault> {
@@ -88,12 +89,14 @@ impl Follower {
                     let events: Vec<_> = heard.into_iter().filter(|event| words::concerns(event, self.id)).collect();
                     changed |= !events.is_empty();
                     self.tell(&events)?;
-                    if caught_up || events.iter().any(|event| event.kind.starts_with("run.")) {
-                        self.ended = self.run().await?.status.is_ended();
+                    // It may have ended before anybody listened, while there was other news.
+                    if self.ended.is_none() || caught_up || events.iter().any(|event| event.kind.starts_with("run.")) {
+                        self.ended = Some(self.run().await?.status.is_ended());
                     }
+                    let ended = self.ended == Some(true);
                     // All that led to the end is told before it: what is left of that is there already.
-                    self.hearing = hear(listener, if self.ended { NOW } else { NEXT });
-                    if self.ended && (caught_up || events.iter().any(is_end)) {
+                    self.hearing = hear(listener, if ended { NOW } else { NEXT });
+                    if ended && (caught_up || events.iter().any(is_end)) {
                         return self.end().await;
                     }
                 }
