@@ -23,6 +23,7 @@ pub mod lab;
 pub mod open_lane;
 pub mod queue_types;
 pub mod replay;
+pub mod run_lab;
 pub mod schema;
 pub mod script;
 pub mod seed;

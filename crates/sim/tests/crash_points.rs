@@ -1,7 +1,7 @@
 //! Every commit of every story is a crash point, on both databases.
 
 use baton_sim::crash::{
-    Batches, Cancels, Door, Duplicates, Full, Lanes, Retention, Retries, Schedules, Sinks, Spine, Story, explore,
+    Batches, Cancels, Door, Duplicates, Full, Lanes, Retention, Retries, Runs, Schedules, Sinks, Spine, Story, explore,
 };
 use baton_sim::lab::Place;
 use baton_store::faults::Mishap;
@@ -77,4 +77,5 @@ stories! {
     sinks_have_one_row_a_key: Sinks;
     keys_decisions_and_webhooks_are_as_they_were_said: Door;
     what_is_forgotten_can_still_be_verified: Retention;
+    runs_come_to_the_same_end_and_cost_the_same: Runs;
 }

@@ -29,6 +29,7 @@ mod postgres;
 #[cfg(feature = "faults")]
 pub mod raw;
 mod records;
+mod run_audit;
 mod runs;
 mod signals;
 mod sqlite;

@@ -300,9 +300,12 @@ pub(crate) fn withdrawn(view: &View<'_>, job: &Job, by: &str, reason: &str, now:
 
 /// Nobody waits for this decision any more, if it is open.
 pub(crate) fn withdraw(view: &View<'_>, id: DecisionId, by: &str, reason: &str, now: Micros) -> Changes {
-    let Some((doc, case)) = view.doc(&Case::at(id)).and_then(|doc| Some((doc, Case::of(doc)?))) else {
-        return Changes::none();
-    };
+    view.doc(&Case::at(id)).map_or_else(Changes::none, |doc| withdraw_doc(doc, by, reason, now))
+}
+
+/// The same, of one that may have been opened a moment ago.
+pub(crate) fn withdraw_doc(doc: &Doc, by: &str, reason: &str, now: Micros) -> Changes {
+    let Some(case) = Case::of(doc) else { return Changes::none() };
     if case.closed.is_some() {
         return Changes::none();
     }
@@ -315,5 +318,5 @@ pub(crate) fn withdraw(view: &View<'_>, id: DecisionId, by: &str, reason: &str, 
         data: None,
         reason: Some(reason.to_owned()),
     };
-    case.closed(id, doc.head, closed)
+    case.closed(DecisionId(doc.id.0), doc.head, closed)
 }

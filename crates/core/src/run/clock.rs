@@ -72,11 +72,19 @@ impl Command for Tick {
 }
 
 impl Tick {
-    /// Time in which nobody could have resumed it does not count.
+    /// Time in which nobody could have resumed it does not count. Where a worker still has a call in flight
+    /// from before the pause, somebody is at work: it goes on when that call ends.
     fn not_resumed(&self, run: &Run, view: &View<'_>, cx: &mut Ctx<'_>) -> Result<Changes, Stop> {
         let fair = self.alive_since.plus(hold::RESUMING);
         if fair > cx.now {
             return Ok(Changes::none().timer(run.clock(Some(fair))));
+        }
+        let live = ending::see(run, None, view).map_err(Stop::Need)?;
+        let held = |job: crate::JobId| view.job(job).is_some_and(|job| job.status.lease().is_some());
+        if live.iter().filter_map(|agent| agent.job).any(held) {
+            let mut run = run.clone();
+            let resumed = hold::resumed(&mut run, cx.now);
+            return Ok(resumed.run(run));
         }
         failed(run, timed_out("resume_timeout", "no worker went on with the run in time"), view, cx)
     }

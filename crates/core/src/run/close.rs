@@ -9,7 +9,8 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::Ctx;
 use crate::credits::Credits;
-use crate::decision;
+use crate::decision::{self, Case};
+use crate::doc::Doc;
 use crate::ledger::{Kind, Posting};
 use crate::time::Micros;
 use crate::world::View;
@@ -102,12 +103,12 @@ impl Agent {
         })
     }
 
-    /// Ends a step that nobody waits for any more. Its question, if it asked one, must have been seen.
+    /// Ends a step that nobody waits for any more, and withdraws what it asked.
     pub(super) fn cut(
         &mut self,
         at: (u32, u32),
         reason: &str,
-        view: &View<'_>,
+        asked: Option<&Doc>,
         cx: &Ctx<'_>,
     ) -> (Option<StepRecord>, Changes) {
         let mut changes = Changes::none();
@@ -116,8 +117,8 @@ impl Agent {
         let cut_off = (step.is_call() && step.is_unsafe) || unknown;
         // What was called is paid for, although nobody waits for it any more.
         let estimated = (step.is_call() || unknown) && !step.held.is_zero();
-        if let Some(id) = step.decision() {
-            changes = decision::withdraw(view, id, &cx.actor.to_string(), reason, cx.now);
+        if let Some(doc) = asked {
+            changes = decision::withdraw_doc(doc, &cx.actor.to_string(), reason, cx.now);
         }
         if cut_off {
             self.unknown.push(at);
@@ -129,12 +130,13 @@ impl Agent {
         (self.end_step(at, end, cx.now), changes)
     }
 
-    /// Ends the whole agent from outside: everything it has begun is cut.
+    /// Ends the whole agent from outside: everything it has begun is cut. Its questions must have been seen.
     pub(super) fn cut_all(&mut self, reason: &str, view: &View<'_>, cx: &Ctx<'_>) -> Changes {
         let mut changes = Changes::none();
         let steps: Vec<(u32, u32)> = self.steps().map(|(task, step, _)| (task, step)).collect();
         for at in steps {
-            let (record, more) = self.cut(at, reason, view, cx);
+            let asked = self.step(at.0, at.1).and_then(Step::decision).and_then(|id| view.doc(&Case::at(id)));
+            let (record, more) = self.cut(at, reason, asked, cx);
             changes = changes.and(more);
             changes.records.extend(record.map(Record::Step));
         }

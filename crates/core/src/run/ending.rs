@@ -164,7 +164,10 @@ pub(super) fn again_from(
     let mut next = run.clone();
     next.moved(State::Retrying).map_err(super::RunError::Illegal)?;
     next.attempt += 1;
-    next.before = std::mem::take(&mut next.agents);
+    // An attempt that nobody took leaves nothing; what the one before it left still stands.
+    if !next.agents.is_empty() {
+        next.before = std::mem::take(&mut next.agents);
+    }
     next.counts = super::Counts::default();
     next.ended_at = None;
     next.started_at = None;

@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 /// The type of jobs that work on agents.
 pub const AGENT_JOB: &str = "run.agent";
 
+/// As good as for ever: agents count their attempts themselves, and workers may be lost often.
+const TRIES: u32 = 1_000_000_000;
+
 /// How long an agent stays with a worker that does not beat.
 const LEASE: Span = Span::secs(30);
 
@@ -52,7 +55,7 @@ impl OfRun {
 /// Agents decide for themselves how often they are tried and how long they may take.
 pub fn agent_job_type(name: TypeName) -> JobType {
     JobType {
-        max_attempts: Some(u32::MAX),
+        max_attempts: Some(TRIES),
         lease: LEASE,
         timeout: Timeout::Never,
         internal: true,

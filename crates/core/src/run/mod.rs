@@ -15,6 +15,7 @@
 
 pub mod advance;
 pub mod agent;
+pub mod audit;
 pub mod cancel;
 pub mod clock;
 mod close;
@@ -28,10 +29,15 @@ pub mod lost;
 pub mod record;
 pub mod retry;
 pub mod signal;
+#[cfg(test)]
+mod stage;
 pub mod start;
 pub mod state;
 pub mod take;
 pub mod why;
+
+#[cfg(test)]
+mod tests;
 
 use crate::canon::{Digest, Json};
 use crate::changes::Changes;

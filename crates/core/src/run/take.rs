@@ -108,7 +108,8 @@ impl Take {
         }
         let mut run = run.clone();
         let mut changes = Changes::none();
-        let mut agent = if run.state == State::Pending {
+        let first = run.state == State::Pending;
+        let mut agent = if first {
             if run.job != Some(self.fence.job) {
                 return Err(over());
             }
@@ -142,8 +143,18 @@ impl Take {
             agent.started_at = Some(cx.now);
             agent.deadline = Some(cx.now.plus(plan.timeout));
         }
+        // The others are there only from this commit on, so it cannot end them: one that falls at once is
+        // looked at again.
+        let others = first && self.plan.agents.len() > 1;
+        let kept = others.then(|| (agent.clone(), run.clone()));
         let mut drive = Drive::new(*view, cx, plan, agent, Some(run), touched);
         drive.taken(taken_over)?;
+        if let Some((agent, run)) = kept.filter(|_| drive.has_fallen()) {
+            let told = json!({ "attempt": agent.attempt, "left": 0, "token": agent.token });
+            changes = changes.event(agent.tells("agent.running", told));
+            changes.agents.push(agent.clone());
+            return Ok((Turn::again(agent, cx.now), changes.run(run)));
+        }
         let (turn, driven) = drive.end()?;
         Ok((turn, changes.and(driven)))
     }

@@ -71,8 +71,15 @@ struct Shift {
     /// When the turn was heard.
     heard: Instant,
     results: Results,
-    flight: JoinSet<Report>,
-    in_flight: BTreeMap<Call, AbortHandle>,
+    flight: JoinSet<(u64, Report)>,
+    in_flight: BTreeMap<Call, Flying>,
+    /// Calls begun in this shift: what comes of one that is not waited for any more is told by its number.
+    begun: u64,
+}
+
+struct Flying {
+    number: u64,
+    task: AbortHandle,
 }
 
 fn unavailable(e: &StoreError) -> Outcome {
@@ -119,6 +126,7 @@ impl Shift {
             results,
             flight: JoinSet::new(),
             in_flight: BTreeMap::new(),
+            begun: 0,
         })
     }
 
@@ -148,23 +156,25 @@ impl Shift {
                     biased;
                     // The job is over for somebody else's reasons, or the node can wait no longer.
                     () = self.cx.cancelled() => return Outcome::GiveBack,
-                    Some(ended) = self.flight.join_next() => reports.extend(ended.ok()),
+                    Some(ended) = self.flight.join_next() => reports.extend(ended.ok().and_then(|ended| self.landed(ended))),
                     () = self.cx.stopping(), if !leaving => {}
                     () = tokio::time::sleep_until(look_at) => {}
                 }
                 while let Some(ended) = self.flight.try_join_next() {
-                    reports.extend(ended.ok());
+                    reports.extend(ended.ok().and_then(|ended| self.landed(ended)));
                 }
-            }
-            for report in &reports {
-                self.in_flight.retain(|call, _| {
-                    (call.task, call.step, call.attempt) != (report.task, report.step, report.attempt)
-                });
             }
             if !self.advance(reports).await {
                 return nothing();
             }
         }
+    }
+
+    /// What came of a call, if it is still waited for.
+    fn landed(&mut self, (number, report): (u64, Report)) -> Option<Report> {
+        let call = *self.in_flight.iter().find(|(_, flying)| flying.number == number)?.0;
+        self.in_flight.remove(&call);
+        Some(report)
     }
 
     /// When something is to be looked at although no call has ended.
@@ -228,10 +238,10 @@ impl Shift {
     /// at once.
     async fn fly(&mut self) -> Result<Vec<Report>, StoreError> {
         let wanted: BTreeSet<Call> = self.turn.calls.iter().copied().collect();
-        self.in_flight.retain(|call, task| {
+        self.in_flight.retain(|call, flying| {
             let keep = wanted.contains(call);
             if !keep {
-                task.abort();
+                flying.task.abort();
             }
             keep
         });
@@ -299,6 +309,8 @@ impl Shift {
                 }
             }
         };
+        self.begun += 1;
+        let number = self.begun;
         let task = self.flight.spawn(async move {
             // A tool that panics has failed; what it did before is not known.
             let outcome = match tokio::spawn(Aborting(tokio::spawn(flying)).ended()).await {
@@ -309,9 +321,9 @@ impl Shift {
                     advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })
                 }
             };
-            Report { task: call.task, step: call.step, attempt: call.attempt, outcome }
+            (number, Report { task: call.task, step: call.step, attempt: call.attempt, outcome })
         });
-        self.in_flight.insert(call, task);
+        self.in_flight.insert(call, Flying { number, task });
         Ok(None)
     }
 

@@ -1,7 +1,7 @@
 //! Verifying the whole history, in one snapshot, page by page.
 
 use super::rows::{self, get, parsed};
-use super::{Db, OPEN_WAIT, link};
+use super::{Db, OPEN_WAIT, audit_run, link};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Claimed, Prunings, Report, Seals};
 use baton_core::job::prune::Stub;
@@ -39,6 +39,7 @@ impl Db {
         rows_without(&snapshot, &mut report).await?;
         pruned(&snapshot, &mut report).await?;
         counts(&snapshot, &mut report).await?;
+        audit_run::runs(&snapshot, &mut report).await?;
         Ok(report)
     }
 }
@@ -70,7 +71,7 @@ impl Drop for Apart {
     }
 }
 
-async fn ask(
+pub(super) async fn ask(
     tx: &Transaction<'_>,
     sql: &str,
     params: &[&(dyn tokio_postgres::types::ToSql + Sync)],
@@ -80,8 +81,9 @@ async fn ask(
 
 async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n), \
-         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash), coalesce(l.state, j.state), \
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n, r.head_n, a.head_n), \
+         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash, r.head_hash, a.head_hash), \
+         coalesce(l.state, j.state, r.state), \
          sha256(convert_to(CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload \
          WHEN 'job.completed' THEN j.result END, 'UTF8')) \
          FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
@@ -89,6 +91,8 @@ async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreEr
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject \
          LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject \
+         LEFT JOIN run r ON r.org = e.org AND r.id = e.subject \
+         LEFT JOIN run_agent a ON a.org = e.org AND a.id = e.subject \
          ORDER BY e.org, e.subject, e.n",
         rows::EVENT
     );
@@ -157,6 +161,8 @@ async fn rows_without(tx: &Transaction<'_>, report: &mut Report) -> Result<(), S
         ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT} LIMIT $1")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT} LIMIT $1")),
         ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT} LIMIT $1")),
+        ("no_history", format!("SELECT org, id FROM run r WHERE {NO_EVENT} LIMIT $1")),
+        ("no_history", format!("SELECT org, id FROM run_agent r WHERE {NO_EVENT} LIMIT $1")),
         (
             "job_lost",
             "SELECT org, id FROM job r WHERE state IS NULL AND NOT EXISTS \

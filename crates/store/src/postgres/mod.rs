@@ -7,6 +7,7 @@
 //! guarded by its subject's lock, a unique key or a count.
 
 mod audit;
+mod audit_run;
 mod checkup;
 mod claim;
 mod commit;

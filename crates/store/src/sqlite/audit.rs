@@ -1,6 +1,6 @@
 //! Verifying the whole history, in one snapshot on a reading connection.
 
-use super::{Db, rows as row, store_error};
+use super::{Db, audit_run, rows as row, store_error};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Claimed, Prunings, Report, Seals};
 use baton_core::job::prune::Stub;
@@ -39,6 +39,7 @@ pub(super) fn rows(tx: &Transaction<'_>, key: Option<&Key>) -> rusqlite::Result<
     rows_without(tx, &mut report)?;
     pruned(tx, &mut report)?;
     counts(tx, &mut report)?;
+    audit_run::runs(tx, &mut report)?;
     Ok(report)
 }
 
@@ -52,8 +53,9 @@ fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
 
 fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     let mut all = conn.prepare_cached(&format!(
-        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n),
-         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash), coalesce(l.state, j.state),
+        "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n, r.head_n, a.head_n),
+         coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash, r.head_hash, a.head_hash),
+         coalesce(l.state, j.state, r.state),
          CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload
          WHEN 'job.completed' THEN j.result END
          FROM event e
@@ -61,6 +63,8 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject
          LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject
+         LEFT JOIN run r ON r.org = e.org AND r.id = e.subject
+         LEFT JOIN run_agent a ON a.org = e.org AND a.id = e.subject
          ORDER BY e.org, e.subject, e.n",
         row::EVENT
     ))?;
@@ -108,6 +112,8 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
         ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT}")),
+        ("no_history", format!("SELECT org, id FROM run r WHERE {NO_EVENT}")),
+        ("no_history", format!("SELECT org, id FROM run_agent r WHERE {NO_EVENT}")),
         (
             "job_lost",
             "SELECT org, id FROM job r WHERE state IS NULL

@@ -6,6 +6,7 @@
 //! A simulated store has none of these threads: see `disk`.
 
 mod audit;
+mod audit_run;
 mod checkpoint;
 mod checkup;
 mod claim;

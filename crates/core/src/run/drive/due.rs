@@ -8,6 +8,7 @@ use super::Drive;
 use crate::canon::Json;
 use crate::command::{Reads, Unseen};
 use crate::decision::{Case, Effect};
+use crate::doc;
 use serde_json::json;
 
 impl Drive<'_, '_> {
@@ -44,7 +45,7 @@ impl Drive<'_, '_> {
             }
         }
         // Those that were opened in this very commit cannot have been answered.
-        reads.docs.retain(|key| !self.changes.docs.iter().any(|crate::doc::Change::Put(new, _)| new == key));
+        reads.docs.retain(|key| self.just_opened(key).is_none());
         self.view.see(reads)?;
         let waiting: Vec<_> = self.agent.steps().map(|(task, step, s)| ((task, step), s.doing.clone())).collect();
         for (at, doing) in waiting {
@@ -73,9 +74,14 @@ impl Drive<'_, '_> {
         Ok(())
     }
 
+    /// A decision that was opened in this very commit.
+    pub(super) fn just_opened(&self, key: &doc::Key) -> Option<&doc::Doc> {
+        self.changes.docs.iter().rev().find_map(|doc::Change::Put(new, doc)| (new == key).then_some(doc))
+    }
+
     /// A decision that was closed.
-    fn answer(&self, key: &crate::doc::Key) -> Option<Case> {
-        if self.changes.docs.iter().any(|crate::doc::Change::Put(new, _)| new == key) {
+    fn answer(&self, key: &doc::Key) -> Option<Case> {
+        if self.just_opened(key).is_some() {
             return None;
         }
         self.view.doc(key).and_then(Case::of).filter(|case| case.closed.is_some())
@@ -127,6 +133,8 @@ impl Drive<'_, '_> {
             }
             _ => {
                 self.charge(at);
+                // Should it ever be begun again, people are asked again.
+                self.agent.unknown.push(at);
                 let message = "it is not known what came of the call, and it was given up";
                 self.step_failed(at, Fault::fatal("outcome_unknown", message), None)
             }
@@ -135,6 +143,9 @@ impl Drive<'_, '_> {
 
     /// Tasks and agents that have taken too long.
     pub(super) fn overdue(&mut self) -> Result<(), Unseen> {
+        if self.fell.is_some() {
+            return Ok(());
+        }
         let now = self.cx.now;
         if self.agent.deadline.is_some_and(|deadline| deadline <= now) {
             let fault = Fault {

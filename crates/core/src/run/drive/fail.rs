@@ -1,12 +1,13 @@
 //! How failures go up: from a step to its task, its agent, its run, each by the mode of the one above.
 
 use super::super::close::End;
-use super::super::hand::{Doing, Done, Task};
+use super::super::hand::{Doing, Done, Step, Task};
 use super::super::record::Record;
 use super::super::state::{StepState, TaskState};
 use super::super::{Fault, backoff};
 use super::Drive;
 use crate::command::{Reads, Unseen};
+use crate::decision::Case;
 use crate::plan::FailureMode;
 use crate::retry::Class;
 use crate::time::Span;
@@ -109,19 +110,9 @@ impl Drive<'_, '_> {
     pub(super) fn halt_task(&mut self, task: u32, reason: &str) -> Result<(), Unseen> {
         let steps: Vec<u32> =
             self.agent.tasks.get(&task).map(|task| task.steps.keys().copied().collect()).unwrap_or_default();
-        let decisions = crate::command::Reads {
-            docs: self
-                .agent
-                .tasks
-                .get(&task)
-                .into_iter()
-                .flat_map(|task| task.steps.values())
-                .filter_map(super::super::hand::Step::decision)
-                .map(crate::decision::Case::at)
-                .collect(),
-            ..Reads::none()
-        };
-        self.view.see(decisions)?;
+        let begun = self.agent.tasks.get(&task).into_iter().flat_map(|task| task.steps.values());
+        let asked = begun.filter_map(Step::decision).map(Case::at).filter(|key| self.just_opened(key).is_none());
+        self.view.see(Reads { docs: asked.collect(), ..Reads::none() })?;
         for step in steps {
             self.halt_step((task, step), reason);
         }
@@ -129,7 +120,9 @@ impl Drive<'_, '_> {
     }
 
     fn halt_step(&mut self, at: (u32, u32), reason: &str) {
-        let (record, cut) = self.agent.cut(at, reason, &self.view, self.cx);
+        let key = self.agent.step(at.0, at.1).and_then(Step::decision).map(Case::at);
+        let asked = key.and_then(|key| self.just_opened(&key).or_else(|| self.view.doc(&key)).cloned());
+        let (record, cut) = self.agent.cut(at, reason, asked.as_ref(), self.cx);
         self.changes = std::mem::take(&mut self.changes).and(cut);
         if let Some(record) = record {
             self.tell_end(at, &record);

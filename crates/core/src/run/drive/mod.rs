@@ -55,6 +55,11 @@ impl Turn {
     pub(super) fn paused(agent: Agent, now: Micros) -> Self {
         Self { calls: Vec::new(), look_at: None, over: true, last: false, agent, now }
     }
+
+    /// Nothing was begun yet; it is to be looked at once more, at once.
+    pub(super) fn again(agent: Agent, now: Micros) -> Self {
+        Self { calls: Vec::new(), look_at: Some(now), over: false, last: true, agent, now }
+    }
 }
 
 pub(super) struct Drive<'a, 'c> {
@@ -116,6 +121,11 @@ impl<'a, 'c> Drive<'a, 'c> {
             self.report(report)?;
         }
         self.go()
+    }
+
+    /// It failed, and its own mode did not help.
+    pub(super) const fn has_fallen(&self) -> bool {
+        self.fell.is_some()
     }
 
     fn was_pending(&self) -> bool {

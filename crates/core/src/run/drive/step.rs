@@ -31,6 +31,10 @@ impl Drive<'_, '_> {
                 let message =
                     format!("the result has {} bytes; at most {} are kept", result.len(), limits::RESULT_BYTES);
                 self.charge(at);
+                // It was done, although what came of it cannot be kept: not again without asking.
+                if self.agent.step(at.0, at.1).is_some_and(|step| step.is_unsafe) {
+                    self.agent.unknown.push(at);
+                }
                 self.broke(at, Fault::new("result_too_large", &message), None)
             }
             Outcome::Done(result) => {
