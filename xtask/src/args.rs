@@ -19,7 +19,8 @@ commands:
   schemathesis [ARGS]               only ask a server all that its document allows; ARGS go to
                                     schemathesis, such as `--seed 7 --max-examples 500`
   sim [ARGS]                        simulate; ARGS go to the simulator
-  bench [PART] [--json]             measure: commit (the store alone), door (over HTTP), or both
+  bench [PART] [--json]             measure: commit (the store alone), door (over HTTP),
+                                    runs (steps of agents), or all of them
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 

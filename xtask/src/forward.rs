@@ -19,8 +19,11 @@ pub fn sim(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// What can be measured, and the program that does.
-const PARTS: [(&str, [&str; 4]); 2] =
-    [("commit", ["-p", "baton-sim", "--bin", "bench"]), ("door", ["-p", "baton-api", "--example", "door"])];
+const PARTS: [(&str, [&str; 4]); 3] = [
+    ("commit", ["-p", "baton-sim", "--bin", "bench"]),
+    ("door", ["-p", "baton-api", "--example", "door"]),
+    ("runs", ["-p", "baton-sim", "--bin", "runs"]),
+];
 
 /// One part or all, one after another beside one PostgreSQL; each goes on if those before it went well.
 pub fn bench(args: &[OsString]) -> Result<ExitCode> {

@@ -11,7 +11,7 @@ use baton_wire::{DecisionList, FoundedOrg, Job, KeyList, MadeKey, MadeWebhook, M
 use serde_json::{Value, json};
 use support::{Ask, JSON, Server, Setup};
 
-on_both_databases!(
+on_both_databases!(crate::support::runs::working =>
     every_route_asks_every_role,
     without_a_key_only_the_public_is_there,
     keys_are_made_listed_rotated_and_revoked,
@@ -51,6 +51,9 @@ fn filled(path: &str) -> String {
         .replace("{keyId}", &format!("key_{none}"))
         .replace("{decisionId}", &format!("dec_{none}"))
         .replace("{webhookId}", &format!("whk_{none}"))
+        .replace("{runId}", &format!("run_{none}"))
+        .replace("{agentId}", &format!("agt_{none}"))
+        .replace("{id}", &format!("run_{none}"))
         .replace("{projectId}", "p")
         .replace("{name}", "s")
         .replace("{lane}", "project:p")
@@ -282,9 +285,12 @@ async fn orgs_do_not_see_each_other(server: &Server) {
     let hook = json!({ "label": OURS, "url": "https://hooks.example.com/" });
     let hook: MadeWebhook = server.post("/api/v1/webhooks", &hook).await.parse();
     let hook = hook.webhook.id;
+    let run = server.make_run(&json!({
+        "name": OURS, "project": OURS, "plan": { "agents": [{ "tasks": [{ "steps": [{ "tool": "ask", "input": { "prompt": "sure?" } }] }] }] },
+    })).await.id;
     let me: Me = server.get("/api/v1/me").await.ok();
     // No list has any of it.
-    let known = [job.id.0, decision.0, hook.0].map(|id| id.simple().to_string());
+    let known = [job.id.0, decision.0, hook.0, run.0].map(|id| id.simple().to_string());
     for route in routes() {
         let open = matches!(route.ask, Need::Nobody | Need::Installation(_));
         if route.method != "GET" || route.path.contains('{') || open {
@@ -300,7 +306,8 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         if matches!(route.ask, Need::Nobody | Need::Anybody | Need::Installation(_)) {
             continue;
         }
-        let real = route.path.replace("{jobId}", &job.id.to_string());
+        let real = route.path.replace("{jobId}", &job.id.to_string()).replace("{runId}", &run.to_string());
+        let real = real.replace("{id}", &run.to_string());
         let real = real.replace("{keyId}", &me.key.id.to_string()).replace("{decisionId}", &decision.to_string());
         let real = real.replace("{webhookId}", &hook.to_string()).replace("{projectId}", OURS).replace("{name}", OURS);
         let real = filled(&real.replace("{lane}", &format!("project:{OURS}")));
@@ -316,7 +323,7 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         assert_eq!(theirs.status, nobodys.status, "{} {}", route.method, route.path);
         let same = |text: &str| {
             let mut text = text.to_owned();
-            for id in [job.id.0, me.key.id.0, decision.0, hook.0] {
+            for id in [job.id.0, me.key.id.0, decision.0, hook.0, run.0] {
                 text = text.replace(&id.simple().to_string(), nothing);
             }
             // What was asked for is said again; `filled` asks for these.

@@ -17,7 +17,7 @@ use support::{Database, Server, described, understand};
 /// Requests, unless told otherwise: three rounds through all routes.
 const REQUESTS: u64 = 600;
 
-on_both_databases!(nothing_that_is_sent_breaks_or_hangs_the_server);
+on_both_databases!(crate::support::runs::working => nothing_that_is_sent_breaks_or_hangs_the_server);
 
 /// A server with something of everything, to be shouted at.
 async fn aim(server: &Server) -> Aim {
@@ -29,11 +29,17 @@ async fn aim(server: &Server) -> Aim {
     let key: MadeKey = server.post("/api/v1/keys", &key).await.parse();
     let hook = json!({ "label": "nobody", "url": "https://127.0.0.1:1/", "types": ["key.rotated"] });
     let hook: MadeWebhook = server.post("/api/v1/webhooks", &hook).await.parse();
+    let run = server.start_run(&baton_wire::run::example()).await;
+    server.until_waiting(&run, "answer").await;
+    let agents: baton_wire::AgentList = server.part(&run, "agents").await;
     let known = [
         ("jobId", job.id.to_string()),
         ("decisionId", decisions.decisions[0].id.to_string()),
         ("keyId", key.key.id.to_string()),
         ("webhookId", hook.webhook.id.to_string()),
+        ("runId", run.id.to_string()),
+        ("agentId", agents.agents[0].id.to_string()),
+        ("id", job.id.to_string()),
         ("projectId", "p".to_owned()),
         ("name", "s".to_owned()),
         ("lane", "project:p".to_owned()),

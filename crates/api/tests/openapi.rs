@@ -27,7 +27,7 @@ impl Carrier for Lost {
 }
 
 fn delivering() -> Setup {
-    let mut setup = Setup::default();
+    let mut setup = support::runs::working();
     setup.registry.deliver(Deliver { signer: Signer::new(SIGNER), carrier: Arc::new(Lost) });
     setup
 }
@@ -132,6 +132,8 @@ async fn every_operation_succeeds_as_described(server: &Server) {
     seen.ask(server, "POST", "/api/v1/decisions/{decisionId}/resolve", decision, &answer).await;
     server.until(asking.id, "job.completed").await;
 
+    runs(server, &mut seen).await;
+
     let new =
         json!({ "label": "x", "role": "viewer", "responsibilities": ["cto"], "projects": ["p"], "types": ["echo"] });
     let made: MadeKey = seen.ask(server, "POST", "/api/v1/keys", &[], &new).await.parse();
@@ -197,6 +199,38 @@ async fn every_operation_succeeds_as_described(server: &Server) {
     assert!(missing.is_empty() && others.is_empty(), "not seen: {missing:?}; seen instead: {others:?}");
 }
 
+/// One run through all that can be asked of it, and one that fails.
+async fn runs(server: &Server, seen: &mut Seen) {
+    let none = json!({});
+    for _ in 0..2 {
+        seen.ask(server, "POST", "/api/v1/credits/grants", &[], &json!({ "amount": "100" })).await;
+    }
+    let step = |tool: &str, input: Value| json!({ "tool": tool, "input": input });
+    let waits = support::runs::document("p", &[step("wait", json!({ "signal": "never" }))]);
+    let run: baton_wire::Run = seen.ask(server, "POST", "/api/v1/runs", &[], &waits).await.parse();
+    seen.ask(server, "POST", "/api/v1/runs", &[], &waits).await;
+    let id = run.id.to_string();
+    let of = &[("runId", id.as_str())][..];
+    const RUN: &str = "/api/v1/runs/{runId}";
+    seen.ask(server, "POST", &format!("{RUN}/start"), of, &none).await;
+    server.until_waiting(&run, "signal").await;
+    let agents: baton_wire::AgentList = server.part(&run, "agents").await;
+    let agent = agents.agents[0].id.to_string();
+    let with = &[("runId", id.as_str()), ("agentId", agent.as_str()), ("name", "x"), ("id", id.as_str())][..];
+    for act in ["agents/{agentId}/pause", "agents/{agentId}/resume", "signals/{name}", "pause", "resume", "cancel"] {
+        assert_eq!(seen.ask(server, "POST", &format!("{RUN}/{act}"), with, &none).await.status, 200, "{act}");
+    }
+    for part in ["", "/document", "/agents", "/tasks", "/steps", "/attempts", "/events", "/ledger"] {
+        seen.ask(server, "GET", &format!("{RUN}{part}"), of, &none).await;
+    }
+    seen.ask(server, "GET", "/api/v1/why/{id}", with, &none).await;
+    seen.ask(server, "DELETE", RUN, of, &none).await;
+    let fails = server.start_run(&support::runs::document("p", &[step("boom", json!({}))])).await;
+    server.run_until(&fails, "failed").await;
+    let failed = fails.id.to_string();
+    seen.ask(server, "POST", &format!("{RUN}/retry"), &[("runId", &failed)], &none).await;
+}
+
 /// Answered without end.
 const LISTENING: [&str; 2] = ["/api/v1/events/stream", "/api/ws"];
 
@@ -246,6 +280,8 @@ fn filled(path: &str) -> String {
     let path = path.replace("{jobId}", &format!("job_{none}")).replace("{keyId}", &format!("key_{none}"));
     let path = path.replace("{decisionId}", &format!("dec_{none}")).replace("{projectId}", "p");
     let path = path.replace("{webhookId}", &format!("whk_{none}"));
+    let path = path.replace("{runId}", &format!("run_{none}")).replace("{agentId}", &format!("agt_{none}"));
+    let path = path.replace("{id}", &format!("run_{none}"));
     path.replace("{name}", "s").replace("{lane}", "project:p")
 }
 
@@ -275,11 +311,12 @@ async fn parameters_are_those_that_handlers_read_and_no_others() {
 
 #[tokio::test]
 async fn numbers_are_accepted_within_their_bounds_and_not_beyond() {
-    on_sqlite(async |server| {
+    support::run_with(Database::Sqlite, support::runs::working(), async |server: &Server| {
+        let run = server.make_run(&baton_wire::run::example()).await.id.to_string();
         let new = json!({ "label": "x", "url": "https://hooks.invalid/x" });
         let webhook = server.post("/api/v1/webhooks", &new).await.parse::<MadeWebhook>().webhook.id.to_string();
         for route in routes().into_iter().filter(|route| route.method == "GET") {
-            let path = filled(&route.path.replace("{webhookId}", &webhook));
+            let path = filled(&route.path.replace("{webhookId}", &webhook).replace("{runId}", &run));
             let operation = &document()["paths"][route.path]["get"];
             for param in
                 operation["parameters"].as_array().unwrap().iter().filter(|param| param["schema"]["type"] == "integer")

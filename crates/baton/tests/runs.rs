@@ -135,6 +135,7 @@ fn what_is_wrong_with_a_document_is_shown_where_it_stands() {
     assert!(said.contains("bad.yaml:6:9: ") && said.contains("(unknown_tool)"), "{said}");
     assert!(said.contains("bad.yaml:7:9: ") && said.contains("(unknown_field)"), "{said}");
     assert!(said.contains("  6 |       - tool: slep\n    |         ^\n"), "{said}");
+    assert!(said.contains("bad.yaml has 2 problems [invalid_run]"), "{said}");
     assert!(said.contains("hint: tools are declared under [tools.NAME]"), "{said}");
     let ran = server.ask(&["run", &file, "--json", "--label", "a=b"]);
     let problem: Value = serde_json::from_str(&ran.err).unwrap();

@@ -61,3 +61,15 @@ async fn run(url: &str, sql: &str) -> Result<()> {
     drop(client);
     Ok(connection.await??)
 }
+
+/// What the tables that this address leads to take on disk, with their indexes.
+pub async fn bytes(url: &str) -> Result<f64> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.context("connecting to look")?;
+    let connection = tokio::spawn(connection);
+    let sum = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c \
+               WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace";
+    let bytes: i64 = client.query_one(sum, &[]).await?.get(0);
+    drop(client);
+    connection.await??;
+    Ok(bytes as f64)
+}

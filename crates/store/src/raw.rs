@@ -33,6 +33,15 @@ impl RawSqlite {
         let mut insert = self.0.prepare_cached("INSERT INTO raw (body) VALUES (?1)").map_err(store_error)?;
         insert.execute([ROW]).map(drop).map_err(store_error)
     }
+
+    /// So many rows, one commit.
+    pub fn commit_rows(&self, rows: usize) -> Result<(), StoreError> {
+        self.0.execute_batch("BEGIN IMMEDIATE").map_err(store_error)?;
+        for _ in 0..rows {
+            self.commit()?;
+        }
+        self.0.execute_batch("COMMIT").map_err(store_error)
+    }
 }
 
 /// One connection.

@@ -4,6 +4,7 @@
 
 pub mod described;
 pub mod endpoint;
+pub mod runs;
 
 use baton_api::door::{Rate, first};
 use baton_api::{App, Listening, Secrets};
@@ -327,7 +328,7 @@ impl Reply {
         assert_eq!(problem.status, Some(status));
         assert_eq!(problem.kind, format!("/docs/errors#{code}"));
         assert_eq!(problem.request_id.as_deref(), self.header("x-request-id"));
-        let soon = [429, 503].contains(&status) && code != "queue_disabled";
+        let soon = [429, 503].contains(&status) && !["queue_disabled", "feature_disabled"].contains(&code);
         assert_eq!(self.header("retry-after").is_some(), soon, "{self:?}");
         problem.detail
     }

@@ -71,6 +71,12 @@ impl Source {
                 let _ = show(&self.name, &self.text, place, &one.message, &one.code);
             }
         }
+        // The server says where the first one stands in what was sent.
+        problem.detail = match &wrong[..] {
+            [first, ..] if json => format!("{}:{}:{}: {}", self.name, first.line, first.column, first.message),
+            [_] => format!("{} has a problem", self.name),
+            all => format!("{} has {} problems", self.name, all.len()),
+        };
         let unknown_tool = wrong.iter().any(|wrong| wrong.code == "unknown_tool");
         let hint = if unknown_tool {
             "tools are declared under [tools.NAME] in the server's configuration; those it knows: baton tools"

@@ -34,9 +34,10 @@ mod stage;
 pub mod start;
 pub mod state;
 pub mod take;
+pub mod why;
+
 #[cfg(test)]
 mod tests;
-pub mod why;
 
 use crate::canon::{Digest, Json};
 use crate::changes::Changes;
