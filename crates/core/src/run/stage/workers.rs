@@ -173,6 +173,7 @@ impl Stage {
             outcome: outcome.clone(),
         });
         let advance = Advance {
+            leaving: false,
             fence: hands.fence,
             run: self.run,
             agent: hands.agent,
