@@ -8,7 +8,10 @@ use std::fmt::Write as _;
 /// The type of a value in a few words, with links to what has a name.
 pub fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|at| at.strip_prefix("#/components/schemas/")) {
-        return format!("<a href=\"#schema-{0}\">{0}</a>", Esc(name));
+        // A part of a schema is shown with the whole.
+        let (whole, part) = name.split_once('/').unwrap_or((name, name));
+        let part = part.rsplit('/').next().unwrap_or(part);
+        return format!("<a href=\"#schema-{}\">{}</a>", Esc(whole), Esc(part));
     }
     let choices = ["anyOf", "oneOf"].iter().find_map(|word| schema[word].as_array());
     if let Some(choices) = choices {
