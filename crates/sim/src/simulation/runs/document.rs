@@ -18,7 +18,7 @@ fn few(rng: &mut Rng, max: u64) -> u64 {
 }
 
 pub(super) fn draw(n: u64, rng: &mut Rng) -> Value {
-    let agents: Vec<Value> = (0..few(rng, 4)).map(|n| agent(n, rng)).collect();
+    let agents: Vec<Value> = (0..1 + rng.below(4)).map(|n| agent(n, rng)).collect();
     let mut document = json!({
         "name": format!("run {n}"),
         "project": pick(rng, &["p0", "p1"]),
@@ -45,7 +45,7 @@ pub(super) fn draw(n: u64, rng: &mut Rng) -> Value {
 fn agent(n: u64, rng: &mut Rng) -> Value {
     let order = pick(rng, &["sequential", "parallel", "dag"]);
     let name = format!("a{n}");
-    let tasks: Vec<Value> = (0..few(rng, 3)).map(|n| task(n, &name, order, rng)).collect();
+    let tasks: Vec<Value> = (0..few(rng, 4)).map(|n| task(n, &name, order, rng)).collect();
     json!({
         "name": name, "parallelism": order, "max_tasks": few(rng, 3),
         "failure_mode": pick(rng, &MODES), "attempts": few(rng, 3), "tasks": tasks,
@@ -54,7 +54,7 @@ fn agent(n: u64, rng: &mut Rng) -> Value {
 
 fn task(n: u64, agent: &str, order: &str, rng: &mut Rng) -> Value {
     let wide = rng.chance(1, 3);
-    let steps: Vec<Value> = (0..few(rng, 3)).map(|at| step((n, at), agent, order == "parallel", rng)).collect();
+    let steps: Vec<Value> = (0..1 + rng.below(4)).map(|at| step((n, at), agent, order == "parallel", rng)).collect();
     let mut task = json!({
         "name": format!("t{n}"), "parallelism": if wide { "parallel" } else { "sequential" },
         "max_steps": few(rng, 3), "failure_mode": pick(rng, &MODES), "attempts": few(rng, 3), "steps": steps,

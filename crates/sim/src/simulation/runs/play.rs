@@ -22,18 +22,17 @@ pub(super) const GRANTED: u32 = 250;
 
 /// Asks for some runs, and meddles with them. Those that there are.
 pub(super) async fn play(people: &People<'_>, tools: &Tools, rng: &mut Rng) -> Result<Vec<RunId>> {
-    let grant =
-        Grant { org: OrgId::default(), amount: Credits::whole(GRANTED), key: "first".to_owned(), note: None };
+    let grant = Grant { org: OrgId::default(), amount: Credits::whole(GRANTED), key: "first".to_owned(), note: None };
     people.insist(&grant).await?;
     let mut runs = Vec::new();
-    for n in 0..1 + rng.below(3) {
+    for n in 0..1 + rng.below(4) {
         if let Some(run) = people.create(n, &document::draw(n, rng), tools).await? {
             runs.push(run);
             if !rng.chance(1, 12) {
                 people.insist(&Start { org: OrgId::default(), run }).await?;
             }
         }
-        for _ in 0..rng.below(12) {
+        for _ in 0..rng.below(20) {
             meddle(people, &runs, rng).await?;
             tokio::time::sleep(Duration::from_millis(rng.below(15_000))).await;
         }

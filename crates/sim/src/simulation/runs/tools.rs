@@ -32,9 +32,15 @@ enum Fate {
     /// It was not even made.
     NotCalled,
     /// It failed, and may have done what it does.
-    Unknown { acted: bool },
-    Panic { acted: bool },
-    Hang { acted: bool },
+    Unknown {
+        acted: bool,
+    },
+    Panic {
+        acted: bool,
+    },
+    Hang {
+        acted: bool,
+    },
 }
 
 impl Fate {
@@ -114,7 +120,8 @@ async fn ended(fate: Fate, step: &str) -> Result<Value, ToolFailure> {
 pub(super) fn toolbox(luck: &Arc<Luck>, deeds: &Arc<Deeds>) -> Toolbox {
     let mut all = Toolbox::default();
     for (tool, effect, price) in TOOLS {
-        let about = plan::Tool { doer: Doer::Tool, effect, price: Credits::whole(price), timeout: None, attempts: None };
+        let about =
+            plan::Tool { doer: Doer::Tool, effect, price: Credits::whole(price), timeout: None, attempts: None };
         let added = all.add(name(tool), about, Moody { luck: luck.clone(), deeds: deeds.clone() });
         added.unwrap_or_else(|e| panic!("{e}"));
     }
