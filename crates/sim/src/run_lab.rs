@@ -4,51 +4,90 @@ use crate::lab::name;
 use anyhow::{Context, Result, anyhow};
 use baton_core::command::Actor;
 use baton_core::credits::Credits;
+use baton_core::event::Recorded;
 use baton_core::ledger::grant::Grant;
 use baton_core::plan::{self, Doer, Effect, Tools};
 use baton_core::retry::Class;
 use baton_core::run::create::Create;
+use baton_core::run::hand::Doing;
 use baton_core::run::start::Start;
-use baton_core::run::{Fault, Run, State};
+use baton_core::run::{Agent, Fault, Run, State};
 use baton_core::{Json, OrgId, RunId};
 use baton_engine::run::{Called, Tool, ToolCall, ToolFailure, Toolbox};
-use baton_store::Store;
+use baton_store::{Cursor, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Semaphore, watch};
 
 /// Looks again by itself this often, should a wake-up get lost.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Agents and events that are looked at; no experiment has more.
+const AGENTS: usize = 100;
+const EVENTS: usize = 1_000;
 
 /// What the tools did, outside of everything that can be rolled back.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Deeds {
-    done: Arc<Mutex<BTreeMap<String, u32>>>,
-    gates: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
+    log: Arc<watch::Sender<Vec<Deed>>>,
+    gates: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
+}
+
+/// A call that began, or ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deed {
+    pub run: RunId,
+    pub mark: String,
+    /// What it was given, where it began.
+    pub begun: Option<Value>,
+}
+
+impl Default for Deeds {
+    fn default() -> Self {
+        Self { log: Arc::new(watch::Sender::new(Vec::new())), gates: Arc::default() }
+    }
 }
 
 impl Deeds {
-    fn did(&self, what: &str) {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        *done.entry(what.to_owned()).or_default() += 1;
+    fn note(&self, run: RunId, mark: &str, begun: Option<Value>) {
+        self.log.send_modify(|log| log.push(Deed { run, mark: mark.to_owned(), begun }));
     }
 
-    /// How often it was done in a run.
-    pub fn times(&self, run: RunId, mark: &str) -> u32 {
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.get(&format!("{run}/{mark}")).copied().unwrap_or(0)
+    /// How often it was begun in a run.
+    pub fn times(&self, run: RunId, mark: &str) -> usize {
+        times(&self.log.borrow(), run, mark)
     }
 
-    /// Whoever waits there may go on, now or later.
+    /// All that was begun and ended in a run, in that order.
+    pub fn log(&self, run: RunId) -> Vec<Deed> {
+        self.log.borrow().iter().filter(|deed| deed.run == run).cloned().collect()
+    }
+
+    /// What it was given when it was last begun.
+    pub fn given(&self, run: RunId, mark: &str) -> Option<Value> {
+        self.log(run).into_iter().rev().find(|deed| deed.mark == mark && deed.begun.is_some())?.begun
+    }
+
+    /// Until it was begun so often.
+    pub async fn until(&self, run: RunId, mark: &str, often: usize) {
+        // We hold the sender, so it cannot be gone.
+        let _ = self.log.subscribe().wait_for(|log| times(log, run, mark) >= often).await;
+    }
+
+    /// One who waits there may go on, now or later.
     pub fn open(&self, gate: &str) {
-        self.gate(gate).notify_one();
+        self.gate(gate).add_permits(1);
     }
 
-    fn gate(&self, gate: &str) -> Arc<Notify> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner).entry(gate.to_owned()).or_default().clone()
+    fn gate(&self, gate: &str) -> Arc<Semaphore> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.entry(gate.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))).clone()
     }
+}
+
+fn times(log: &[Deed], run: RunId, mark: &str) -> usize {
+    log.iter().filter(|deed| deed.run == run && deed.mark == mark && deed.begun.is_some()).count()
 }
 
 /// What a tool of the lab is told to do.
@@ -65,7 +104,6 @@ impl Tool for Obedient {
         let deeds = self.deeds.clone();
         Box::pin(async move {
             let mark = call.input["mark"].as_str().unwrap_or(&call.step);
-            let mark = format!("{}/{mark}", call.run);
             let fails = &call.input["fails"];
             let within = |attempt: u32, what: &str| u64::from(attempt) <= fails[what].as_u64().unwrap_or(0);
             // agent.attempt.task.attempt.step
@@ -76,10 +114,12 @@ impl Tool for Obedient {
                 let class = Class::of_code(code);
                 return Err(ToolFailure::from(Fault { class, ..Fault::new(code, "as it was told") }));
             }
-            deeds.did(&mark);
+            deeds.note(call.run, mark, Some(call.input.clone()));
             if let Some(gate) = call.input["gate"].as_str() {
-                deeds.gate(gate).notified().await;
+                // It is never closed.
+                deeds.gate(gate).acquire().await.map(tokio::sync::SemaphorePermit::forget).ok();
             }
+            deeds.note(call.run, mark, None);
             Ok(match &call.input["result"] {
                 Value::Null => json!({ "step": call.step }),
                 result => result.clone(),
@@ -154,6 +194,31 @@ pub async fn until(store: &Store, id: RunId, enough: impl Fn(&Run) -> bool) -> R
 
 pub async fn until_is(store: &Store, id: RunId, state: State) -> Result<Run> {
     until(store, id, |run| run.state == state).await
+}
+
+/// The agents of the attempt at hand.
+pub async fn agents(store: &Store, id: RunId) -> Result<Vec<Agent>> {
+    let attempt = run(store, id).await?.attempt;
+    Ok(store.agents(&OrgId::default(), id, attempt, None, AGENTS).await?)
+}
+
+/// Until a step of the run waits for something like this, and what it waits for.
+pub async fn until_waits(store: &Store, id: RunId, like: fn(&Doing) -> bool) -> Result<Doing> {
+    let mut events = store.watch_events();
+    loop {
+        events.mark_unchanged();
+        let found = agents(store, id).await?;
+        if let Some((_, _, step)) = found.iter().flat_map(Agent::steps).find(|(_, _, step)| like(&step.doing)) {
+            return Ok(step.doing.clone());
+        }
+        let _ = tokio::time::timeout(LOOK_AGAIN, events.changed()).await;
+    }
+}
+
+/// What happened to the run and its agents, in the order of commits.
+pub async fn history(store: &Store, id: RunId) -> Result<Vec<Recorded>> {
+    let page = store.run_events(&OrgId::default(), id, Cursor::START, EVENTS).await?;
+    Ok(page.items.into_iter().map(|row| row.event).collect())
 }
 
 /// Agents × tasks × steps, all alike, each step a call of `tool`.

@@ -313,9 +313,9 @@ impl Shift {
         let number = self.begun;
         let task = self.flight.spawn(async move {
             // A tool that panics has failed; what it did before is not known.
-            let outcome = match tokio::spawn(Aborting(tokio::spawn(flying)).ended()).await {
-                Ok(Some(outcome)) => outcome,
-                _ => {
+            let outcome = match Aborting(tokio::spawn(flying)).ended().await {
+                Some(outcome) => outcome,
+                None => {
                     let fault =
                         Fault { class: retry::Class::Deterministic, ..Fault::new("tool_crashed", "the tool panicked") };
                     advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })

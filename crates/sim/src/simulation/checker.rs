@@ -4,6 +4,7 @@ use super::aging::Aging;
 use super::kinds;
 use super::room::Room;
 use super::rows;
+use super::watch::{Violation, Watch};
 use crate::replay::Replay;
 use anyhow::{Result, ensure};
 use baton_core::doc;
@@ -13,12 +14,11 @@ use baton_core::{Digest, JobId};
 use baton_store::{Disk, JobRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
 
 pub(super) struct Checker {
     disk: Disk,
     seen: Mutex<Seen>,
-    violation: watch::Sender<Option<String>>,
+    violation: Violation,
 }
 
 /// Counted from the history.
@@ -67,20 +67,11 @@ impl Checker {
             jobs: BTreeSet::new(),
             ended: BTreeMap::new(),
         };
-        Self { disk, seen: Mutex::new(seen), violation: watch::Sender::new(None) }
+        Self { disk, seen: Mutex::new(seen), violation: Violation::none() }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn promise(&self, job: JobId) {
-        self.seen().promised.insert(job);
-    }
-
-    /// Something worth counting that is no event.
-    pub fn happened(&self, what: &str, times: u64) {
-        self.seen().happened(what, times);
     }
 
     pub fn letters(&self) -> Letters {
@@ -99,31 +90,9 @@ impl Checker {
         (Digest::of(&[&text]), seen.happened.clone())
     }
 
-    /// Checks, and keeps the first violation for [`Self::violated`].
-    pub fn note(&self) {
-        if let Err(e) = self.check() {
-            self.violate(format!("{e:?}"));
-        }
-    }
-
-    pub fn violate(&self, text: String) {
-        self.violation.send_if_modified(|first| {
-            let news = first.is_none();
-            if news {
-                *first = Some(text);
-            }
-            news
-        });
-    }
-
     /// Resolves when something was violated.
     pub async fn violated(&self) -> String {
-        let mut violation = self.violation.subscribe();
-        match violation.wait_for(Option::is_some).await {
-            Ok(text) => text.clone().unwrap_or_default(),
-            // We hold the sender, so it cannot be gone.
-            Err(_) => std::future::pending().await,
-        }
+        self.violation.found().await
     }
 
     pub fn check(&self) -> Result<()> {
@@ -140,6 +109,26 @@ impl Checker {
         let lost = seen.promised.difference(&seen.jobs).next();
         ensure!(lost.is_none(), "{lost:?} was promised and is lost");
         Ok(())
+    }
+}
+
+impl Watch for Checker {
+    fn note(&self) {
+        if let Err(e) = self.check() {
+            self.violate(format!("{e:?}"));
+        }
+    }
+
+    fn violate(&self, text: String) {
+        self.violation.set(text);
+    }
+
+    fn happened(&self, what: &str, times: u64) {
+        self.seen().happened(what, times);
+    }
+
+    fn promise(&self, job: JobId) {
+        self.seen().promised.insert(job);
     }
 }
 

@@ -1,12 +1,11 @@
 //! Nodes that live, die and come back on the same disk.
 
 use super::clock::SimClock;
-use super::kinds;
 use super::luck::{Luck, NodeLuck, SeededEntropy};
 use crate::lab::name;
 use baton_core::rng::Rng;
 use baton_core::rules::Rules;
-use baton_engine::{Engine, Options};
+use baton_engine::{Engine, Options, Registry};
 use baton_store::{Disk, OpenOptions, SqliteDb, Store};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +15,9 @@ use tokio::task::JoinHandle;
 
 /// Nobody runs a node for longer while things go wrong.
 const LIFE_MAX_MS: u64 = 180_000;
+
+/// What the nodes can run.
+pub(super) type Trade = Arc<dyn Fn() -> Registry + Send + Sync>;
 
 type Slot = Arc<Mutex<Option<Store>>>;
 
@@ -28,7 +30,13 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub fn launch(disk: &Disk, clocks: &[Arc<SimClock>], luck: &Arc<Luck>, rules: Rules, rng: &mut Rng) -> Self {
+    pub fn launch(
+        disk: &Disk,
+        clocks: &[Arc<SimClock>],
+        luck: &Arc<Luck>,
+        (rules, trade): (Rules, &Trade),
+        rng: &mut Rng,
+    ) -> Self {
         let end = watch::Sender::new(false);
         let up = Arc::new(Notify::new());
         let mut fleet = Self { slots: Vec::new(), lives: Vec::new(), end, up };
@@ -40,6 +48,7 @@ impl Fleet {
                 clock: clock.clone(),
                 luck: luck.clone(),
                 rules,
+                trade: trade.clone(),
                 slots: 1 + rng.below(4) as usize,
                 slot: slot.clone(),
                 up: fleet.up.clone(),
@@ -70,6 +79,7 @@ struct Plan {
     clock: Arc<SimClock>,
     luck: Arc<Luck>,
     rules: Rules,
+    trade: Trade,
     slots: usize,
     slot: Slot,
     up: Arc<Notify>,
@@ -78,7 +88,7 @@ struct Plan {
 async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
     while !*end.borrow() {
         let faults = Arc::new(NodeLuck { luck: plan.luck.clone(), died: Notify::new() });
-        let registry = kinds::registry();
+        let registry = (plan.trade)();
         let definitions = Arc::new(registry.definitions(plan.rules));
         let entropy = Arc::new(SeededEntropy(plan.luck.clone()));
         let mut options = OpenOptions::new(PathBuf::new(), plan.clock.clone(), entropy, definitions);
@@ -86,6 +96,7 @@ async fn live(plan: Plan, mut end: watch::Receiver<bool>) {
         let store = Store::Sqlite(Arc::new(SqliteDb::on_disk(plan.disk.clone(), options)));
         let mut settings = Options::new(name(&plan.name));
         settings.slots = plan.slots;
+        settings.agent_slots = plan.slots;
         settings.seal_key = Some(baton_core::seal::Key::new([3; 32]));
         let engine = tokio::select! {
             biased;

@@ -1,6 +1,6 @@
 //! Luck: which commit goes wrong and how, drawn from the seed.
 
-use super::checker::Checker;
+use super::watch::Watch;
 use baton_core::rng::Rng;
 use baton_store::faults::{Faults, Mishap, Sabotage};
 use baton_store::{Entropy, StoreError};
@@ -40,11 +40,11 @@ pub(super) struct Luck {
     crashes: AtomicU64,
     lost: AtomicU64,
     sabotage: Option<Sabotage>,
-    checker: Arc<Checker>,
+    watch: Arc<dyn Watch>,
 }
 
 impl Luck {
-    pub fn new(odds: Odds, seed: u64, sabotage: Option<Sabotage>, checker: Arc<Checker>) -> Self {
+    pub fn new(odds: Odds, seed: u64, sabotage: Option<Sabotage>, watch: Arc<dyn Watch>) -> Self {
         Self {
             odds,
             rng: Mutex::new(Rng::new(seed)),
@@ -53,7 +53,7 @@ impl Luck {
             crashes: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             sabotage,
-            checker,
+            watch,
         }
     }
 
@@ -68,12 +68,17 @@ impl Luck {
 
     /// A client was told that this job exists.
     pub fn promised(&self, job: baton_core::JobId) {
-        self.checker.promise(job);
+        self.watch.promise(job);
     }
 
     /// A client was told no.
     pub fn refused(&self, why: &str) {
-        self.checker.happened(&format!("refused: {why}"), 1);
+        self.watch.happened(&format!("refused: {why}"), 1);
+    }
+
+    /// Something happened outside that must not.
+    pub fn violate(&self, text: String) {
+        self.watch.violate(text);
     }
 
     pub fn commits(&self) -> u64 {
@@ -138,11 +143,11 @@ impl Faults for NodeLuck {
     }
 
     fn spoiled(&self, why: &StoreError) {
-        self.luck.checker.violate(format!("a command could not be committed: {why}"));
+        self.luck.watch.violate(format!("a command could not be committed: {why}"));
     }
 
     fn after_group(&self) {
-        self.luck.checker.note();
+        self.luck.watch.note();
     }
 }
 

@@ -5,7 +5,8 @@
 //! the whole disk is verified; at the end nothing may be lost, stuck or done twice.
 //!
 //! Clients ask for jobs of every kind in lanes of every kind, alone and in batches, repeat
-//! themselves, cancel, wake, answer, pause lanes, keep schedules and make failed jobs anew.
+//! themselves, cancel, wake, answer, pause lanes, keep schedules and make failed jobs anew. Runs have
+//! simulations of their own: [`runs`].
 
 mod aging;
 mod checker;
@@ -19,6 +20,8 @@ mod order;
 mod rest;
 mod room;
 mod rows;
+pub mod runs;
+mod watch;
 mod work;
 
 use anyhow::{Context, Result, bail};
@@ -31,7 +34,7 @@ use baton_store::faults::Sabotage;
 use checker::Checker;
 use client::{Book, Client};
 use clock::SimClock;
-use life::Fleet;
+use life::{Fleet, Trade};
 use luck::{Luck, Odds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,11 +58,15 @@ pub struct Summary {
 
 /// Runs one seed. An error says what was violated and how to see it again.
 pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
+    on_virtual_time(simulate(seed, sabotage))
+        .with_context(|| format!("seed {seed} fails; replay it with: cargo xtask sim --seed {seed}"))
+}
+
+/// One thread, on which time passes when there is nothing else to do.
+fn on_virtual_time<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
     crate::lab::show_log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    runtime
-        .block_on(simulate(seed, sabotage))
-        .with_context(|| format!("seed {seed} fails; replay it with: cargo xtask sim --seed {seed}"))
+    runtime.block_on(story)
 }
 
 async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
@@ -72,7 +79,8 @@ async fn simulate(seed: u64, sabotage: Option<Sabotage>) -> Result<Summary> {
     let checker = Arc::new(Checker::new(disk.clone(), rules));
     let luck = Arc::new(Luck::new(odds, rng.next_u64(), sabotage, checker.clone()));
     let clocks = (0..nodes).map(|_| Arc::new(SimClock::drawn(&mut rng))).collect::<Vec<_>>();
-    let fleet = Fleet::launch(&disk, &clocks, &luck, rules, &mut rng);
+    let trade: Trade = Arc::new(kinds::registry);
+    let fleet = Fleet::launch(&disk, &clocks, &luck, (rules, &trade), &mut rng);
     let play = async {
         let mut client = Client { fleet: &fleet, luck: &luck, clocks: &clocks, book: Book::default() };
         work::play(&mut client, jobs, &mut rng).await?;

@@ -1,0 +1,43 @@
+//! Simulations of runs, and the proof that a seed is always the same story.
+
+use baton_sim::simulation::runs::run;
+
+/// Seeds per test; the tests run beside each other.
+const SEEDS: u64 = 60;
+
+fn quietly<T>(f: impl FnOnce() -> T) -> T {
+    // Tools are asked to panic now and then; that is not news.
+    std::panic::set_hook(Box::new(|_| {}));
+    let done = f();
+    let _ = std::panic::take_hook();
+    done
+}
+
+fn seeds(from: u64) {
+    let ran = quietly(|| (from..from + SEEDS).map(|seed| run(seed, None)).collect::<Result<Vec<_>, _>>());
+    let ran = ran.unwrap_or_else(|e| panic!("{e:?}"));
+    let never = HAPPENS.iter().filter(|what| !ran.iter().any(|summary| summary.happened.contains_key(**what)));
+    assert_eq!(never.collect::<Vec<_>>(), Vec::<&&str>::new(), "these never happened");
+}
+
+#[test]
+fn the_first_seeds_of_runs_hold() {
+    seeds(0);
+}
+
+#[test]
+fn more_seeds_of_runs_hold() {
+    seeds(SEEDS);
+}
+
+#[test]
+fn the_same_seed_of_runs_tells_the_same_history() {
+    let twice = || (1_000..1_006).map(|seed| run(seed, None).map_err(|e| format!("{e:?}"))).collect::<Vec<_>>();
+    let (first, second) = quietly(|| (twice(), twice()));
+    for (first, second) in first.into_iter().zip(second) {
+        assert_eq!(first.unwrap(), second.unwrap());
+    }
+}
+
+/// What must happen in any so many seeds: otherwise a simulation says nothing about it.
+const HAPPENS: [&str; 0] = [];
