@@ -31,6 +31,8 @@ const EVENTS: usize = 1_000;
 #[derive(Clone)]
 pub struct Deeds {
     log: Arc<watch::Sender<Vec<Deed>>>,
+    /// Calls that have neither ended nor been dropped.
+    flying: Arc<watch::Sender<usize>>,
     gates: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
@@ -45,7 +47,7 @@ pub struct Deed {
 
 impl Default for Deeds {
     fn default() -> Self {
-        Self { log: Arc::new(watch::Sender::new(Vec::new())), gates: Arc::default() }
+        Self { log: Arc::new(watch::Sender::new(Vec::new())), flying: Arc::default(), gates: Arc::default() }
     }
 }
 
@@ -75,6 +77,11 @@ impl Deeds {
         let _ = self.log.subscribe().wait_for(|log| times(log, run, mark) >= often).await;
     }
 
+    /// Until no call is in flight any more.
+    pub async fn until_still(&self) {
+        let _ = self.flying.subscribe().wait_for(|flying| *flying == 0).await;
+    }
+
     /// One who waits there may go on, now or later.
     pub fn open(&self, gate: &str) {
         self.gate(gate).add_permits(1);
@@ -83,6 +90,22 @@ impl Deeds {
     fn gate(&self, gate: &str) -> Arc<Semaphore> {
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
         gates.entry(gate.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))).clone()
+    }
+}
+
+/// A call in flight, until it is dropped.
+struct Flight(Deeds);
+
+impl Flight {
+    fn new(deeds: &Deeds) -> Self {
+        deeds.flying.send_modify(|flying| *flying += 1);
+        Self(deeds.clone())
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.flying.send_modify(|flying| *flying -= 1);
     }
 }
 
@@ -103,6 +126,7 @@ impl Tool for Obedient {
     fn call(&self, call: ToolCall) -> Called {
         let deeds = self.deeds.clone();
         Box::pin(async move {
+            let _flight = Flight::new(&deeds);
             let mark = call.input["mark"].as_str().unwrap_or(&call.step);
             let fails = &call.input["fails"];
             let within = |attempt: u32, what: &str| u64::from(attempt) <= fails[what].as_u64().unwrap_or(0);

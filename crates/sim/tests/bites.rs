@@ -65,9 +65,11 @@ fn crash_points_notice_a_blind_repetition() {
 fn some_seed_fails(sabotage: Sabotage) {
     std::panic::set_hook(Box::new(|_| {}));
     let caught = (0..SEEDS).find_map(|seed| simulation::run(seed, Some(sabotage)).err());
+    let of_runs = (0..SEEDS).find_map(|seed| simulation::runs::run(seed, Some(sabotage)).err());
     let _ = std::panic::take_hook();
-    let caught = caught.expect("no seed noticed");
+    let (caught, of_runs) = (caught.expect("no seed noticed"), of_runs.expect("no seed of runs noticed"));
     assert!(format!("{caught:?}").contains("replay it with: cargo xtask sim --seed"), "{caught:?}");
+    assert!(format!("{of_runs:?}").contains("replay it with: cargo xtask sim --of runs --seed"), "{of_runs:?}");
 }
 
 #[test]

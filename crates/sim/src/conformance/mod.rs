@@ -26,6 +26,7 @@ mod parking;
 mod plans;
 mod races;
 mod retention;
+mod runs;
 mod seals;
 pub(crate) mod steps;
 mod tampering;
@@ -172,6 +173,12 @@ cases! {
     cursor::a_reader_goes_on_where_it_was_after_a_restart: OneNode,
     cursor::whoever_watches_is_told_of_events_and_jobs: OneNode,
     cursor::another_node_is_told_of_jobs_and_events: Postgres,
+    runs::the_database_itself_refuses_to_change_what_ended_of_a_run: OneNode,
+    runs::every_kind_of_tampering_with_a_run_is_named: OneNode,
+    runs::tampering_with_an_orgs_credits_is_named: OneNode,
+    runs::runs_of_another_org_do_not_exist: OneNode,
+    runs::commands_reach_only_runs_of_ones_own: OneNode,
+    runs::what_was_there_before_there_were_runs_is_still_there: OneNode,
     tenants::reading_shows_only_what_is_ones_own: OneNode,
     tenants::commands_reach_only_what_is_ones_own: OneNode,
     tenants::the_same_id_in_two_orgs_is_two_jobs: OneNode,

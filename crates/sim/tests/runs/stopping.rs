@@ -1,8 +1,10 @@
 //! A node that stops in good order: what is in flight ends, nothing new begins, somebody else goes on.
 
-use super::{Field, gated, of_steps, step};
+use super::{Field, gated, of_steps, say, step};
 use anyhow::{Result, ensure};
+use baton_core::OrgId;
 use baton_core::run::State;
+use baton_core::run::cancel::Cancel;
 use baton_core::run::hand::Doing;
 use baton_core::time::Span;
 use baton_sim::lab::Lab;
@@ -14,6 +16,7 @@ use serde_json::json;
 use std::time::Duration;
 
 on_both! {
+    a_call_that_nobody_waits_for_any_more_is_stopped
     what_is_in_flight_ends_and_nothing_new_begins_when_a_node_stops
     a_sleep_goes_on_where_it_was_when_the_node_is_started_again
 }
@@ -40,6 +43,22 @@ async fn what_is_in_flight_ends_and_nothing_new_begins_when_a_node_stops(lab: La
     let told = history(next.store(), id).await?;
     ensure!(told.iter().all(|event| event.data.value()["for"] != "outcome"), "nobody had to be asked");
     clean(next.store()).await
+}
+
+async fn a_call_that_nobody_waits_for_any_more_is_stopped(lab: Lab) -> Result<()> {
+    let field = Field::new(lab);
+    let engine = field.node("node_a").await?;
+    let document = of_steps(&[gated("hangs", "pure")]);
+    let cancelled = field.begin(engine.store(), &document).await?;
+    field.deeds.until(cancelled, "hangs", 1).await;
+    say(engine.store(), Cancel { org: OrgId::default(), run: cancelled, reason: None }).await?;
+    field.deeds.until_still().await;
+    // And with the node that made it.
+    let left = field.begin(engine.store(), &document).await?;
+    field.deeds.until(left, "hangs", 1).await;
+    drop(engine);
+    field.deeds.until_still().await;
+    Ok(())
 }
 
 async fn a_sleep_goes_on_where_it_was_when_the_node_is_started_again(lab: Lab) -> Result<()> {
