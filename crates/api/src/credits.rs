@@ -21,36 +21,9 @@ use baton_wire::{Balance, Direction, LedgerEntry, LedgerList, NewGrant, Time, li
 pub async fn balance(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<Balance>, Fault> {
     params.allow(&[])?;
     caller.reach_all()?;
-    let (available, entries) = run::available(&app, &caller.org).await?;
-    Ok(Answer(Balance { available, reserved: held(&app, &caller).await?, entries }))
-}
-
-/// What runs that have not ended hold and have not spent.
-async fn held(app: &App, caller: &Caller) -> Result<Credits, Fault> {
-    let mut sum = 0_i64;
-    for state in RunState::ALL.iter().filter(|state| !state.is_ended() && **state != RunState::Created) {
-        let mut ask = ListRuns {
-            org: caller.org.clone(),
-            project: None,
-            state: Some(*state),
-            order: Order::Rising,
-            after: None,
-            limit: limit::NAMES,
-        };
-        loop {
-            let page = wait::read(app.store().runs(ask.clone())).await?;
-            for run in &page.items {
-                let agents = run::live(app, run).await?;
-                let with_agents: i64 = agents.iter().map(|agent| agent.purse.balance.micros()).sum();
-                sum = sum.saturating_add(run.money.purse.balance.micros()).saturating_add(with_agents);
-            }
-            match page.next {
-                Some(next) => ask.after = Some(next),
-                None => break,
-            }
-        }
-    }
-    Ok(Credits::from_micros(sum).unwrap_or(Credits::MAX))
+    let account = run::account(&app, &caller.org).await?;
+    let (purse, reserved) = account.map(|account| (account.purse, account.reserved)).unwrap_or_default();
+    Ok(Answer(Balance { available: purse.balance, reserved, entries: purse.n }))
 }
 
 pub async fn grant(State(app): State<App>, caller: Caller, call: Call) -> Result<Response, Fault> {

@@ -49,6 +49,8 @@ pub const PROMPT_CHARS: usize = 2_000;
 pub const WEBHOOKS: usize = 100;
 /// Longest address of an endpoint.
 pub const URL_BYTES: usize = 2_048;
+/// Signals that one run may be given.
+pub const SIGNALS: u32 = 1_000;
 /// Longest label that people give to something.
 pub const LABEL_CHARS: usize = 100;
 

@@ -137,6 +137,17 @@ impl OrgId {
     }
 }
 
+/// Jobs that work on agents stand in a project of their own, so that they do not push those of their run's
+/// project out of what is kept.
+pub const AGENTS_PROJECT: &str = "baton:agents";
+
+impl ProjectId {
+    pub(crate) fn agents() -> Self {
+        debug_assert!(Self::new(AGENTS_PROJECT).is_ok());
+        Self(AGENTS_PROJECT.into())
+    }
+}
+
 impl Default for OrgId {
     fn default() -> Self {
         Self::reserved(DEFAULT_ORG)

@@ -3,10 +3,11 @@
 use crate::runs::LedgerRow;
 use baton_core::audit::Report;
 use baton_core::canon::Json;
+use baton_core::credits::Credits;
 use baton_core::decision::{Case, Subject};
 use baton_core::doc::Doc;
 use baton_core::id::DecisionId;
-use baton_core::ledger::{Account, Posting, Purse};
+use baton_core::ledger::{Account, OrgAccount, Posting, Purse};
 use baton_core::run::audit::{Facts, Tally, check};
 use baton_core::run::record::{AttemptRecord, Record, StepRecord, TaskRecord};
 use baton_core::run::{Agent, Run};
@@ -104,8 +105,9 @@ pub(crate) fn add_open(open: &mut Open, doc: &Doc) {
 }
 
 /// The entries of an org's account against its balance.
-pub(crate) fn org_account(org: &OrgId, account: Option<&Doc>, entries: &[LedgerRow], report: &mut Report) {
-    let said: Purse = account.and_then(|doc| serde_json::from_str(doc.body.as_str()).ok()).unwrap_or_default();
+pub(crate) fn org_account(org: &OrgId, account: Option<&Doc>, entries: &[LedgerRow], report: &mut Report) -> Credits {
+    let account = account.cloned().map(OrgAccount::from_doc);
+    let (said, reserved) = account.map(|account| (account.purse, account.reserved)).unwrap_or_default();
     let mut found = Purse::default();
     for row in entries {
         let signed = if row.kind.is_into() { row.amount.micros() } else { -row.amount.micros() };
@@ -119,4 +121,18 @@ pub(crate) fn org_account(org: &OrgId, account: Option<&Doc>, entries: &[LedgerR
         let detail = format!("the balance is {}, its entries say {}", said.balance, found.balance);
         report.add("balance_mismatch", org, "org", detail);
     }
+    reserved
+}
+
+/// What is reserved in all against what the runs say.
+pub(crate) fn reserved(org: &OrgId, said: Credits, found: i64, report: &mut Report) {
+    if said.micros() != found {
+        let detail = format!("{said} are said to be reserved, runs that have not ended say {found} millionths");
+        report.add("balance_mismatch", org, "org", detail);
+    }
+}
+
+/// What is reserved for a run, if it has not ended.
+pub(crate) fn reserved_for(run: &Run) -> i64 {
+    if run.state.is_ended() { 0 } else { run.money.reserved.micros() }
 }

@@ -88,8 +88,11 @@ async fn beat(app: &App, agents: &[Agent], now: Micros) -> Result<Option<Micros>
 }
 
 /// What the org has to spend, and how many entries made it.
-pub async fn available(app: &App, org: &OrgId) -> Result<(Credits, i64), Fault> {
-    let Some(key) = OrgAccount::reads().docs.pop_first() else { return Ok((Credits::ZERO, 0)) };
-    let doc = wait::read(app.store().doc(org, &key)).await?;
-    Ok(doc.map(OrgAccount::from_doc).map_or((Credits::ZERO, 0), |account| (account.purse.balance, account.purse.n)))
+pub async fn account(app: &App, org: &OrgId) -> Result<Option<OrgAccount>, Fault> {
+    let Some(key) = OrgAccount::reads().docs.pop_first() else { return Ok(None) };
+    Ok(wait::read(app.store().doc(org, &key)).await?.map(OrgAccount::from_doc))
+}
+
+pub async fn available(app: &App, org: &OrgId) -> Result<Credits, Fault> {
+    Ok(account(app, org).await?.map_or(Credits::ZERO, |account| account.purse.balance))
 }

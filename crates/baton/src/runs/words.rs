@@ -66,10 +66,10 @@ fn what(kind: &str, data: &Value) -> (Style, String) {
             (style, format!("{verb}{reason}; {charged} credits charged, {refunded} given back"))
         }
         ("agent.spawned", _) => (paint::DIM, "waits for a worker".to_owned()),
-        ("agent.taken_over", _) => match data["left"].as_u64() {
-            None | Some(0) => (paint::BUSY, "goes on".to_owned()),
-            Some(left) => (paint::WARN, format!("goes on with another worker; {left} calls were cut off")),
-        },
+        ("agent.woken", _) => (paint::BUSY, "goes on".to_owned()),
+        ("agent.taken_over", _) => {
+            (paint::WARN, format!("goes on with another worker; {} calls were cut off", data["left"]))
+        }
         ("step.waiting", _) => (paint::WARN, format!("{part}{}", waits(data))),
         ("signal.given", _) => (paint::BUSY, format!("got the signal {}", text("name"))),
         (_, "retrying") => (paint::WARN, again()),
@@ -160,7 +160,7 @@ mod tests {
                 vec!["a  t.s is tried again at 2026-01-31T09:30:00Z: timeout"],
             ),
             ("task.skipped", json!({ "agent": "a", "task": "t", "reason": "x" }), vec!["a  task t was skipped: x"]),
-            ("agent.taken_over", json!({ "agent": "a", "left": 0 }), vec!["a  goes on"]),
+            ("agent.woken", json!({ "agent": "a", "left": 0 }), vec!["a  goes on"]),
             (
                 "agent.taken_over",
                 json!({ "agent": "a", "left": 2 }),

@@ -87,6 +87,11 @@ impl Command for Grant {
             }
             return Decision::Done(Granted { posting: None, balance: account.purse.balance }, Changes::none());
         }
+        // What is reserved comes back, and must fit too.
+        let all = account.reserved.plus(account.purse.balance).and_then(|all| all.plus(self.amount));
+        if all.is_none() {
+            return Decision::Refused(GrantError::TooMuch);
+        }
         let entry = Entry { account: Account::Org, kind: Kind::Grant, key: self.key.clone(), run: None, at: cx.now };
         let Ok(Some(posting)) = account.purse.post(self.amount, entry) else {
             return Decision::Refused(GrantError::TooMuch);

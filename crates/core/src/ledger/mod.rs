@@ -169,7 +169,17 @@ impl Purse {
 #[derive(Clone, Debug)]
 pub struct OrgAccount {
     pub purse: Purse,
+    /// Reserved for attempts that have not ended.
+    pub reserved: Credits,
     known: Option<Doc>,
+}
+
+/// As it is stored.
+#[derive(Default, Serialize, Deserialize)]
+struct OrgBody {
+    #[serde(flatten)]
+    purse: Purse,
+    reserved: Credits,
 }
 
 impl OrgAccount {
@@ -182,20 +192,22 @@ impl OrgAccount {
     }
 
     pub fn of(view: &View<'_>) -> Self {
-        let known = view.doc(&Self::at()).cloned();
-        let purse = known.as_ref().and_then(|doc| serde_json::from_str(doc.body.as_str()).ok()).unwrap_or_default();
-        Self { purse, known }
+        match view.doc(&Self::at()) {
+            Some(doc) => Self::from_doc(doc.clone()),
+            None => Self { purse: Purse::default(), reserved: Credits::ZERO, known: None },
+        }
     }
 
     /// As a command has left it.
     pub fn from_doc(doc: Doc) -> Self {
-        let purse = serde_json::from_str(doc.body.as_str()).unwrap_or_default();
-        Self { purse, known: Some(doc) }
+        let OrgBody { purse, reserved } = serde_json::from_str(doc.body.as_str()).unwrap_or_default();
+        Self { purse, reserved, known: Some(doc) }
     }
 
     /// Writes it. Its entries tell what happened to it; its own history only that it was opened.
     pub fn put(&self, ids: &mut Ids) -> Changes {
-        let body = Json::of(&serde_json::to_value(self.purse).unwrap_or_default());
+        let body = OrgBody { purse: self.purse, reserved: self.reserved };
+        let body = Json::of(&serde_json::to_value(body).unwrap_or_default());
         match &self.known {
             Some(doc) => Changes::none().doc(doc::Change::Put(Self::at(), Doc { body, ..doc.clone() })),
             None => {

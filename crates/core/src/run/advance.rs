@@ -39,6 +39,12 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
+impl Report {
+    pub(super) const fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done(Json),

@@ -10,7 +10,7 @@ use crate::id::RunId;
 use crate::job::cancel::at_once;
 use crate::name::OrgId;
 use crate::retry::Class;
-use crate::time::Micros;
+use crate::time::{Micros, Span};
 use crate::world::View;
 
 /// Issued by the timer; several nodes may issue it, one of them finds the timer.
@@ -107,9 +107,16 @@ pub(super) fn failed(run: &Run, fault: Fault, view: &View<'_>, cx: &mut Ctx<'_>)
     Ok(changes.run(run))
 }
 
+/// When a node does not know how to work on agents.
+const LOOK_AGAIN: Span = Span::secs(5);
+
 /// The next attempt waits for a worker.
 fn attempt(run: &Run, view: &View<'_>, cx: &mut Ctx<'_>) -> Result<Changes, Stop> {
     let mut run = run.clone();
+    if !job::is_known(cx.defs) {
+        // Another node knows how to work on agents; somebody looks again soon.
+        return Ok(Changes::none().timer(run.clock(Some(cx.now.plus(LOOK_AGAIN)))));
+    }
     let reads = job::reads(&run, cx.defs);
     view.see(reads).map_err(Stop::Need)?;
     run.moved(State::Pending).map_err(|illegal| Stop::No(super::RunError::Illegal(illegal)))?;

@@ -74,6 +74,7 @@ impl Command for Create {
             counts: Counts::default(),
             agents: Vec::new(),
             before: Vec::new(),
+            signals: 0,
             job: None,
             deleted_at: None,
             head: Head::NONE,

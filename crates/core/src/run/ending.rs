@@ -85,16 +85,18 @@ pub(super) fn finish(run: &mut Run, to: State, view: &View<'_>, cx: &mut Ctx<'_>
     run.job = None;
     let mut changes = Changes::none();
     let left = run.money.purse.balance;
-    if !left.is_zero() {
+    if !run.money.reserved.is_zero() {
         let mut account = OrgAccount::of(view);
+        account.reserved = account.reserved.minus(run.money.reserved).unwrap_or_default();
         let key = run.account().to_string();
         let entry =
             Entry { account: Account::Org, kind: Kind::Refund, key: key.clone(), run: Some(run.id), at: cx.now };
+        // It came from there, and nobody is given more than leaves room for it.
         if let (Ok(out), Ok(into)) = (run.post(Kind::Release, left, key, cx.now), account.purse.post(left, entry)) {
-            changes = changes.and(account.put(cx.ids));
             changes.postings.extend(out.into_iter().chain(into));
             run.money.refunded = left;
         }
+        changes = changes.and(account.put(cx.ids));
     }
     if run.attempt > 0 {
         changes.records.push(Record::Attempt(AttemptRecord {

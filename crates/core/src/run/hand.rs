@@ -75,7 +75,7 @@ pub struct Task {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-const fn is_zero(n: &u32) -> bool {
+pub(super) const fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 

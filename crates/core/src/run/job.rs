@@ -8,7 +8,7 @@ use crate::id::{JobId, RunId};
 use crate::job::enqueue::{Enqueue, Origin};
 use crate::job::intake::{self, Intake};
 use crate::lane::{LaneKey, Place};
-use crate::name::TypeName;
+use crate::name::{ProjectId, TypeName};
 use crate::time::Span;
 use crate::world::View;
 use serde::{Deserialize, Serialize};
@@ -76,12 +76,17 @@ fn order(run: &Run, index: u32, kind: TypeName) -> Enqueue {
         priority: Some(run.priority.number()),
         origin: Origin::Engine,
         lane: Some(place(run)),
-        ..Enqueue::new(run.org.clone(), run.project.clone(), kind, payload)
+        ..Enqueue::new(run.org.clone(), ProjectId::agents(), kind, payload)
     }
 }
 
 fn kind() -> Option<TypeName> {
     TypeName::new(AGENT_JOB).ok()
+}
+
+/// Whether this node can enqueue them.
+pub(super) fn is_known(defs: &Definitions) -> bool {
+    kind().is_some_and(|kind| defs.newest(&kind).is_some())
 }
 
 /// What enqueuing jobs of this run must see.

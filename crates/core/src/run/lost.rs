@@ -50,7 +50,7 @@ impl Command for Lost {
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<(), LostError> {
-        let at_work = |agent: &&super::Agent| agent.state == AgentState::Running;
+        let at_work = |agent: &&super::Agent| matches!(agent.state, AgentState::Running | AgentState::Pending);
         let Some(agent) = view.agent(self.agent).filter(at_work) else {
             return Decision::Refused(LostError::NotLost);
         };
@@ -63,10 +63,18 @@ impl Command for Lost {
             return Decision::Refused(LostError::NotLost);
         };
         let job = agent.job.and_then(|job| view.job(job)).filter(|job| !job.is_ended());
-        // Ready since this moment, and nobody came; a job that is gone has been ready for ever.
+        // Whoever waits for a place in its lane is not lost: others of the run are at work.
+        if job.is_some_and(|job| job.lane.kept && view.lane(&job.lane.key).is_some_and(|row| row.free() == Some(0))) {
+            return Decision::Refused(LostError::NotLost);
+        }
+        // Ready since this moment, and nobody came; a job that is gone has been ready for ever. One that never
+        // was at work may wait for a worker as long as its run may.
+        let begun = agent.state == AgentState::Running;
         let ready_since = match job.map(|job| &job.status) {
             None => Some(agent.head.at),
-            Some(Status::AwaitingTool { due_at: Some(due), .. } | Status::Queued { due_at: due }) => Some(*due),
+            Some(Status::AwaitingTool { due_at: Some(due), .. } | Status::Queued { due_at: due }) if begun => {
+                Some(*due)
+            }
             Some(_) => None,
         };
         let lost = ready_since.is_some_and(|since| since.max(self.alive_since).plus(PATIENCE) <= cx.now);

@@ -196,6 +196,9 @@ pub struct Run {
     /// Those of the attempt before, until this one's are spawned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<AgentId>,
+    /// Signals that it was given.
+    #[serde(default, skip_serializing_if = "hand::is_zero")]
+    pub signals: u32,
     /// The job that will spawn them, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
@@ -253,12 +256,12 @@ impl Run {
         }
     }
 
-    /// A run that reads as one to those who list runs.
+    /// It is not listed any more.
     pub const fn is_deleted(&self) -> bool {
         self.deleted_at.is_some()
     }
 
-    /// All that the attempt has cost so far, as far as its ended agents tell.
+    /// How long the attempt took, or has taken by now.
     pub fn duration(&self, now: Micros) -> Option<Span> {
         Some(self.ended_at.unwrap_or(now).since(self.started_at?))
     }
@@ -330,6 +333,8 @@ pub enum RunError {
     Short { wanted: Credits, available: Credits },
     #[error("a run can be deleted before it starts and after it ended; this one is {0}")]
     AtWork(State),
+    #[error("run {run} was given {max} signals, and more are not kept")]
+    TooManySignals { run: RunId, max: u32 },
 }
 
 impl crate::command::Refusal for RunError {
@@ -340,6 +345,7 @@ impl crate::command::Refusal for RunError {
             Self::Illegal(_) | Self::AtWork(_) => "invalid_transition",
             Self::AttemptsExhausted { .. } => "attempts_exhausted",
             Self::Short { .. } => "insufficient_credits",
+            Self::TooManySignals { .. } => "too_many_signals",
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::doc::{self, Doc};
 use crate::event::{Event, Head};
 use crate::id::RunId;
 use crate::job::wake::woken;
+use crate::limits;
 use crate::name::{OrgId, SignalName};
 use crate::world::View;
 use serde_json::json;
@@ -64,7 +65,14 @@ impl Command for Signal {
         if let Err(unseen) = view.see(reads) {
             return unseen.into();
         }
-        let waits = |doing: &Doing| matches!(doing, Doing::Signal { name, .. } if name == self.name.as_str());
+        if run.signals >= limits::SIGNALS {
+            return Decision::Refused(RunError::TooManySignals { run: run.id, max: limits::SIGNALS });
+        }
+        // Also whoever is about to wait: it may have looked for the signal before there was one to lock.
+        let waits = |doing: &Doing| match doing {
+            Doing::Signal { name, .. } => name == self.name.as_str(),
+            doing => *doing == Doing::Call,
+        };
         let waiting: Vec<_> = (run.agents.iter().filter_map(|id| view.agent(*id)))
             .filter(|agent| agent.steps().any(|(_, _, step)| waits(&step.doing)))
             .collect();
@@ -85,6 +93,8 @@ impl Command for Signal {
                 changes = changes.and(more);
             }
         }
-        Decision::Done((run.clone(), Signalled::Now), changes)
+        let mut run = run.clone();
+        run.signals += 1;
+        Decision::Done((run.clone(), Signalled::Now), changes.run(run))
     }
 }

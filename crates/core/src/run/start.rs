@@ -1,6 +1,6 @@
 //! Starting a run: its credits are reserved and a worker is sent for, in one commit.
 
-use super::{Run, RunError, State, job};
+use super::{IllegalMove, Run, RunError, State, job};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads};
 use crate::credits::Credits;
@@ -43,8 +43,8 @@ impl Command for Start {
         }
         // A retried run comes here by its own clock.
         if run.attempt != 0 {
-            let illegal = State::Retrying.check(State::Created).err();
-            return Decision::Refused(illegal.map_or(RunError::NotFound(run.id), RunError::Illegal));
+            let illegal = IllegalMove { what: "a run", from: State::Retrying.as_str(), to: State::Pending.as_str() };
+            return Decision::Refused(RunError::Illegal(illegal));
         }
         let missing = view.missing(&job::reads(&run, cx.defs));
         if missing != Reads::none() {
@@ -72,6 +72,7 @@ pub(super) fn reserve(run: &mut Run, mut account: OrgAccount, cx: &mut Ctx<'_>) 
     let Ok(out) = account.purse.post(run.budget, entry) else { return Err(short) };
     let Ok(into) = run.post(Kind::Reserved, run.budget, key, cx.now) else { return Err(short) };
     run.money.reserved = run.budget;
+    account.reserved = account.reserved.plus(run.budget).unwrap_or(account.reserved);
     let mut changes = account.put(cx.ids);
     changes.postings.extend(out.into_iter().chain(into));
     Ok(changes)

@@ -135,7 +135,7 @@ impl Take {
             return Ok((Turn::paused(agent, cx.now), changes));
         }
         let Some(plan) = self.plan.agents.get(agent.index as usize) else { return Err(over()) };
-        let taken_over = agent.state == AgentState::Running;
+        let was_running = agent.state == AgentState::Running;
         if agent.moved(AgentState::Running).is_err() {
             return Err(over());
         }
@@ -148,7 +148,7 @@ impl Take {
         let others = first && self.plan.agents.len() > 1;
         let kept = others.then(|| (agent.clone(), run.clone()));
         let mut drive = Drive::new(*view, cx, plan, agent, Some(run), touched);
-        drive.taken(taken_over)?;
+        drive.taken(was_running)?;
         if let Some((agent, run)) = kept.filter(|_| drive.has_fallen()) {
             let told = json!({ "attempt": agent.attempt, "left": 0, "token": agent.token });
             changes = changes.event(agent.tells("agent.running", told));
@@ -226,10 +226,15 @@ impl Take {
 
 impl Drive<'_, '_> {
     /// A worker has the agent from here on. Whoever had it before may have left calls behind.
-    pub(super) fn taken(&mut self, taken_over: bool) -> Result<(), Unseen> {
-        let kind = if taken_over { "agent.taken_over" } else { "agent.running" };
+    pub(super) fn taken(&mut self, was_running: bool) -> Result<(), Unseen> {
         let left: Vec<(u32, u32)> =
             self.agent.steps().filter(|(_, _, step)| step.doing == Doing::Call).map(|(t, s, _)| (t, s)).collect();
+        let kind = match (was_running, left.is_empty()) {
+            (false, _) => "agent.running",
+            // It had only waited, and what it waited for may be there.
+            (true, true) => "agent.woken",
+            (true, false) => "agent.taken_over",
+        };
         self.tell(kind, json!({ "attempt": self.agent.attempt, "left": left.len(), "token": self.agent.token }));
         for (task, step) in left {
             self.left_behind(task, step)?;

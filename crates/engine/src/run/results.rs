@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Results of one agent that are kept in memory, in bytes of text; beyond that they are read again.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Records read at once.
-const PAGE: usize = 500;
+const PAGE: usize = 50;
 /// Earlier attempts that are looked through for a result that stands.
 const BEFORE_MAX: usize = 16;
 
@@ -85,11 +85,20 @@ impl Results {
     ) -> Result<BTreeMap<At, Value>, StoreError> {
         let mut found: BTreeMap<At, Value> =
             wanted.iter().filter_map(|at| Some((*at, self.kept.get(at)?.clone()))).collect();
+        let missing = |found: &BTreeMap<At, Value>| -> BTreeSet<At> {
+            wanted.iter().filter(|at| !found.contains_key(at)).copied().collect()
+        };
+        let lacking = missing(&found);
+        if !lacking.is_empty() {
+            found.extend(journal(store, org, agent.id, &lacking, Some(agent.attempt)).await?);
+        }
+        // Only what is carried over may come from before.
+        let carried = |at: &At| agent.kept.get(&at.0).is_some_and(|kept| kept.contains(at.1));
         let mut from = Some(agent.id);
         for _ in 0..BEFORE_MAX {
-            let missing: BTreeSet<At> = wanted.iter().filter(|at| !found.contains_key(at)).copied().collect();
-            let Some(id) = from.filter(|_| !missing.is_empty()) else { break };
-            found.extend(journal(store, org, id, &missing).await?);
+            let lacking: BTreeSet<At> = missing(&found).into_iter().filter(|at| carried(at)).collect();
+            let Some(id) = from.filter(|_| !lacking.is_empty()) else { break };
+            found.extend(journal(store, org, id, &lacking, None).await?);
             from = if id == agent.id { agent.before } else { store.agent(org, id).await?.and_then(|a| a.before) };
         }
         for (at, result) in &found {
@@ -101,28 +110,38 @@ impl Results {
     }
 }
 
-/// The last word of an agent's journal about these steps. A step that was carried over keeps the result
-/// it had.
+/// The last word of an agent's journal about these steps, of one of its attempts or of all. What an earlier
+/// attempt of a task came to does not count; a step that was carried over keeps the result it had.
 async fn journal(
     store: &Store,
     org: &OrgId,
     agent: AgentId,
     wanted: &BTreeSet<At>,
+    attempt: Option<u32>,
 ) -> Result<BTreeMap<At, Value>, StoreError> {
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<At, Value> = BTreeMap::new();
+    let mut latest: BTreeMap<u32, u32> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page = store.step_records(org, agent, after, PAGE).await?;
         for StepRecord { at, state, result, n, more, .. } in &page {
             after = *n;
+            if more.carried || attempt.is_some_and(|attempt| attempt != at.agent_attempt) {
+                continue;
+            }
+            if attempt.is_some() && latest.insert(at.task, at.task_attempt) < Some(at.task_attempt) {
+                found.retain(|(task, _), _| *task != at.task);
+            }
             let at = (at.task, at.step);
-            if !wanted.contains(&at) || more.carried {
+            if !wanted.contains(&at) {
                 continue;
             }
             match (state, result) {
-                (StepState::Completed, Some(result)) => found.insert(at, result.value()),
-                _ => found.remove(&at),
-            };
+                (StepState::Completed, Some(result)) => drop(found.insert(at, result.value())),
+                // Of a step that is carried over the result stands, whatever came of later ones.
+                _ if attempt.is_none() => {}
+                _ => drop(found.remove(&at)),
+            }
         }
         if page.len() < PAGE {
             return Ok(found);

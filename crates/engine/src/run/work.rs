@@ -16,7 +16,7 @@ use baton_core::retry;
 use baton_core::run::advance::{self, Advance, Failed, Report};
 use baton_core::run::hand::Doing;
 use baton_core::run::take::{Take, TakeError};
-use baton_core::run::{Call, Errand, Fault, Turn};
+use baton_core::run::{AgentState, Call, Errand, Fault, Turn};
 use baton_core::time::Span;
 use baton_store::{CommitError, Store, StoreError};
 use serde_json::Value;
@@ -28,6 +28,8 @@ use tokio::time::Instant;
 
 /// After trouble with the store: what came of calls is kept and said again.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+/// How often something is said that the database rejects.
+const REJECTED_TRIES: u32 = 20;
 /// While something is in flight and something else waits for people or signals, it is looked at this often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A tool that does not stop when its time is over is left this long after it.
@@ -59,6 +61,15 @@ impl Handler for Worker {
             }
         })
     }
+}
+
+/// How it went to say what came of calls.
+enum Said {
+    Heard,
+    /// The agent is not ours any more.
+    TooLate,
+    /// The database rejects it, again and again: somebody else may have more luck.
+    Cannot,
 }
 
 /// One worker's time with one agent.
@@ -138,7 +149,12 @@ impl Shift {
         loop {
             let mut reports = match self.fly().await {
                 Ok(reports) => reports,
-                Err(e) => return unavailable(&e),
+                Err(e) => {
+                    // What is in flight goes on; what could not begin is begun in a moment.
+                    tracing::warn!(%e, agent = %self.turn.agent.id, "a call could not be begun yet");
+                    tokio::time::sleep(TROUBLE_PAUSE).await;
+                    continue;
+                }
             };
             if self.turn.over {
                 return nothing();
@@ -158,14 +174,17 @@ impl Shift {
                     () = self.cx.cancelled() => return Outcome::GiveBack,
                     Some(ended) = self.flight.join_next() => reports.extend(ended.ok().and_then(|ended| self.landed(ended))),
                     () = self.cx.stopping(), if !leaving => {}
-                    () = tokio::time::sleep_until(look_at) => {}
+                    // Whoever leaves begins nothing, so there is nothing to look at but what is in flight.
+                    () = tokio::time::sleep_until(look_at), if !leaving => {}
                 }
                 while let Some(ended) = self.flight.try_join_next() {
                     reports.extend(ended.ok().and_then(|ended| self.landed(ended)));
                 }
             }
-            if !self.advance(reports).await {
-                return nothing();
+            match self.advance(reports).await {
+                Said::Heard => {}
+                Said::TooLate => return nothing(),
+                Said::Cannot => return Outcome::GiveBack,
             }
         }
     }
@@ -180,15 +199,16 @@ impl Shift {
     /// When something is to be looked at although no call has ended.
     fn look_at(&self) -> Instant {
         let waits = |doing: &Doing| matches!(doing, Doing::Signal { .. } | Doing::Answer(_) | Doing::Unknown(_));
-        let waiting = self.turn.agent.steps().any(|(_, _, step)| waits(&step.doing));
+        // Somebody who pauses or resumes it tells nobody here.
+        let paused = self.turn.agent.state == AgentState::Paused;
+        let waiting = paused || self.turn.agent.steps().any(|(_, _, step)| waits(&step.doing));
         let due = self.turn.look_at.map(|at| self.heard + at.since(self.turn.now).to_std());
         let often = waiting.then(|| Instant::now() + LOOK_EVERY);
         // Nothing to look at: a day is as good as any other time.
         due.into_iter().chain(often).min().unwrap_or_else(|| Instant::now() + Duration::from_secs(24 * 60 * 60))
     }
 
-    /// Says what came of calls; false if the agent is not ours any more.
-    async fn advance(&mut self, reports: Vec<Report>) -> bool {
+    async fn advance(&mut self, reports: Vec<Report>) -> Said {
         let failed = reports.iter().any(|report| matches!(report.outcome, advance::Outcome::Failed(_)));
         let advance = Advance {
             fence: self.cx.fence().clone(),
@@ -201,6 +221,7 @@ impl Shift {
             reports,
         };
         let before = (self.turn.agent.attempt, self.attempts());
+        let mut rejected = 0;
         loop {
             match self.cx.store().commit(advance.clone(), self.cx.actor()).await {
                 Ok(turn) => {
@@ -208,10 +229,15 @@ impl Shift {
                     self.heard = Instant::now();
                     break;
                 }
-                Err(CommitError::Refused(_) | CommitError::KeyReused) => return false,
+                Err(CommitError::Refused(_) | CommitError::KeyReused) => return Said::TooLate,
+                Err(CommitError::Store(e)) if e.is_internal() && rejected >= REJECTED_TRIES => {
+                    tracing::error!(%e, agent = %advance.agent, "what came of calls cannot be recorded");
+                    return Said::Cannot;
+                }
                 // The calls were made: what came of them must not be forgotten. If our lease runs out
                 // meanwhile, we are stopped.
                 Err(CommitError::Store(e)) => {
+                    rejected += u32::from(e.is_internal());
                     tracing::warn!(%e, agent = %advance.agent, "what came of calls could not be recorded yet");
                     tokio::time::sleep(TROUBLE_PAUSE).await;
                 }
@@ -225,7 +251,7 @@ impl Shift {
                 self.results.add((report.task, report.step), &result.value());
             }
         }
-        true
+        Said::Heard
     }
 
     /// Which attempt each task is in that was begun more than once.

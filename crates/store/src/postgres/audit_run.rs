@@ -4,7 +4,7 @@ use super::audit::ask;
 use super::rows::{self, garbled, get, parsed};
 use super::run_rows::{self, AGENT, RUN, STEP};
 use crate::error::StoreError;
-use crate::run_audit::{Open, RUNS, Rows, add_open, org_account};
+use crate::run_audit::{Open, RUNS, Rows, add_open, org_account, reserved, reserved_for};
 use crate::runs::{self, LedgerRow};
 use baton_core::audit::Report;
 use baton_core::ledger::{Account, Kind};
@@ -21,7 +21,8 @@ pub(super) async fn runs(tx: &Transaction<'_>, report: &mut Report) -> Result<()
         let sql = format!("SELECT {} FROM doc WHERE org = $1 AND class = 'account' AND key = 'org'", rows::DOC);
         let account = ask(tx, &sql, &[&org.as_str()]).await?.first().map(|row| rows::doc(row, 0)).transpose()?;
         let entries = entries(tx, &org, &["org".to_owned()]).await?;
-        org_account(&org, account.as_ref(), &entries, report);
+        let said = org_account(&org, account.as_ref(), &entries, report);
+        let mut sum = 0;
         let open = open(tx, &org).await?;
         let sql = format!("SELECT {RUN} FROM run WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3");
         let mut after = Uuid::nil();
@@ -30,9 +31,11 @@ pub(super) async fn runs(tx: &Transaction<'_>, report: &mut Report) -> Result<()
             let Some(last) = found.last() else { break };
             after = get(last, 1)?;
             for rows in gather(tx, &org, &found).await?.values() {
+                sum += reserved_for(&rows.run);
                 rows.audit(&open, report);
             }
         }
+        reserved(&org, said, sum, report);
     }
     orphans(tx, report).await
 }

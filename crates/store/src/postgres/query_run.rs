@@ -155,7 +155,7 @@ impl Db {
     /// Agents at work whose job nobody holds since this moment.
     pub(crate) async fn lost_agents(&self, since: Micros, limit: usize) -> Result<Vec<(OrgId, AgentId)>, StoreError> {
         let sql = "SELECT a.org, a.id FROM run_agent a LEFT JOIN live l ON l.org = a.org AND l.id = a.job \
-                   WHERE a.state = 'running' AND (l.id IS NULL OR (l.phase = 1 AND l.due_at <= $1)) LIMIT $2";
+                   WHERE a.state IN ('running', 'pending') AND (l.id IS NULL OR (a.state = 'running' AND l.phase = 1 AND l.due_at <= $1)) LIMIT $2";
         let found = self.ask(sql, &[&since.0, &row_limit(limit)]).await?;
         found.iter().map(|row| Ok((parsed(row, 0)?, AgentId(get(row, 1)?)))).collect()
     }

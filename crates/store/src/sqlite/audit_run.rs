@@ -2,7 +2,7 @@
 
 use super::run_rows::{self, AGENT, RUN, STEP};
 use super::{load, rows as row};
-use crate::run_audit::{Open, RUNS, Rows, add_open, org_account};
+use crate::run_audit::{Open, RUNS, Rows, add_open, org_account, reserved, reserved_for};
 use crate::runs::{self, LedgerRow};
 use baton_core::audit::Report;
 use baton_core::doc;
@@ -19,7 +19,8 @@ pub(super) fn runs(conn: &Connection, report: &mut Report) -> rusqlite::Result<(
         .collect::<rusqlite::Result<_>>()?;
     for org in orgs {
         let account = load::doc(conn, &org, &doc::Key { class: doc::Class::Account, key: "org".to_owned() })?;
-        org_account(&org, account.as_ref(), &entries(conn, &org, "org")?, report);
+        let said = org_account(&org, account.as_ref(), &entries(conn, &org, "org")?, report);
+        let mut found = 0;
         let open = open(conn, &org)?;
         let mut after = uuid::Uuid::nil();
         loop {
@@ -30,10 +31,12 @@ pub(super) fn runs(conn: &Connection, report: &mut Report) -> rusqlite::Result<(
                 .collect::<rusqlite::Result<_>>()?;
             let Some(last) = page.last() else { break };
             after = last.id.0;
+            found += page.iter().map(reserved_for).sum::<i64>();
             for run in page {
                 gather(conn, run)?.audit(&open, report);
             }
         }
+        reserved(&org, said, found, report);
     }
     orphans(conn, report)
 }

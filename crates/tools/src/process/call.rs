@@ -87,7 +87,12 @@ impl Processes {
             () = sleep_until(deadline) => return Err(never(Why::Late)),
         };
         let kept = Kept::start(&self.keeper).map_err(|error| unstarted(&format!("no keeper: {error}")))?;
-        kept.run(frame, process.output_bytes, deadline, cancel).await
+        let ended = kept.run(frame, process.output_bytes, deadline, cancel).await;
+        // What a program was entrusted with stays with it, whatever it says.
+        match ended {
+            Ok(result) => Ok(process.scrubbed(result)),
+            Err(failure) => Err(ToolFailure { message: process.scrub(&failure.message), ..failure }),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::limits;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -91,6 +92,30 @@ impl Process {
     /// Where it is started.
     pub fn cwd(&self) -> &Path {
         &self.cwd
+    }
+}
+
+/// Shorter values are words that may stand anywhere, and no secrets.
+const SECRET_BYTES: usize = 8;
+const SCRUBBED: &str = "[scrubbed]";
+
+impl Process {
+    /// The text without what the program was given in its environment. What was declared in the clear beside
+    /// its program, such as its PATH, is no secret.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        let values = self.env.0.iter().filter(|(name, value)| name.as_str() != "PATH" && value.len() >= SECRET_BYTES);
+        values.fold(text.to_owned(), |text, (_, value)| text.replace(value.as_str(), SCRUBBED))
+    }
+
+    pub(super) fn scrubbed(&self, result: Value) -> Value {
+        match result {
+            Value::String(text) => Value::String(self.scrub(&text)),
+            Value::Array(all) => all.into_iter().map(|one| self.scrubbed(one)).collect(),
+            Value::Object(all) => {
+                all.into_iter().map(|(name, value)| (self.scrub(&name), self.scrubbed(value))).collect()
+            }
+            plain => plain,
+        }
     }
 }
 

@@ -117,6 +117,9 @@ struct Fault {
     class: Option<Class>,
     #[serde(default)]
     retry_after_ms: Option<u64>,
+    /// Whether it may have done what it does; a program that does not say may have.
+    #[serde(default)]
+    acted: Option<bool>,
 }
 
 /// What the program says about its failure, if it says it in the way that is understood.
@@ -132,7 +135,7 @@ fn told(output: &[u8]) -> Option<ToolFailure> {
     let told = ToolFailure {
         message: message.unwrap_or_else(|| format!("the program says: {}", error.code)),
         class,
-        may_have_acted: true,
+        may_have_acted: error.acted.unwrap_or(true),
         retry_after: error.retry_after_ms.map(|ms| Duration::from_millis(ms).min(limits::RETRY_AFTER)),
         code: error.code.into(),
     };

@@ -31,7 +31,8 @@ impl Drive<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn due(&mut self) -> Result<(), Unseen> {
+    /// Everything that the hand waits for, in one look: many questions are no more rounds than one.
+    pub(super) fn see_hand(&self) -> Result<(), Unseen> {
         let mut reads = Reads::none();
         for (_, _, step) in self.agent.steps() {
             match &step.doing {
@@ -46,7 +47,11 @@ impl Drive<'_, '_> {
         }
         // Those that were opened in this very commit cannot have been answered.
         reads.docs.retain(|key| self.just_opened(key).is_none());
-        self.view.see(reads)?;
+        self.view.see(reads)
+    }
+
+    pub(super) fn due(&mut self) -> Result<(), Unseen> {
+        self.see_hand()?;
         let waiting: Vec<_> = self.agent.steps().map(|(task, step, s)| ((task, step), s.doing.clone())).collect();
         for (at, doing) in waiting {
             if self.agent.step(at.0, at.1).map(|step| &step.doing) != Some(&doing) {

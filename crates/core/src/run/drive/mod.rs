@@ -117,7 +117,16 @@ impl<'a, 'c> Drive<'a, 'c> {
             self.changes = std::mem::take(&mut self.changes).and(told);
             self.tell("agent.running", json!({ "attempt": self.agent.attempt, "resumed": true }));
         }
-        for report in reports {
+        if reports.iter().any(Report::failed) {
+            // A failure may take everything with it, so all of it is looked at, and the run.
+            self.see_hand()?;
+            self.seen_run()?;
+        }
+        // What is known to be done stays so, whatever a sibling's failure cuts off.
+        for report in reports.iter().filter(|report| !report.failed()) {
+            self.report(report)?;
+        }
+        for report in reports.iter().filter(|report| report.failed()) {
             self.report(report)?;
         }
         self.go()
@@ -139,10 +148,15 @@ impl<'a, 'c> Drive<'a, 'c> {
         }
         loop {
             self.stirred = false;
+            self.see_hand()?;
             self.broken()?;
             self.due()?;
-            self.overdue()?;
+            // What has ended in time is not late, also if it is looked at late.
             self.close()?;
+            if self.fell.is_none() && !self.done {
+                self.overdue()?;
+                self.close()?;
+            }
             if self.fell.is_some() || self.done {
                 return Ok(());
             }
@@ -206,7 +220,10 @@ impl<'a, 'c> Drive<'a, 'c> {
             });
         let turn = Turn { calls, look_at, over, last, agent: self.agent.clone(), now: self.cx.now };
         let mut changes = self.changes;
-        changes.agents.push(self.agent);
+        // A look that found nothing new writes nothing.
+        if !changes.events.is_empty() || self.view.agent(self.agent.id) != Some(&self.agent) {
+            changes.agents.push(self.agent);
+        }
         if let Some(run) = self.run.filter(|_| self.run_touched) {
             changes = changes.run(run);
         }

@@ -16,7 +16,7 @@ use crate::plan::Effect;
 use serde_json::{Value, json};
 
 /// Workers that may be lost during one call before that counts as its failure.
-const LOST_WORKERS: u32 = 5;
+const LOST_WORKERS: u32 = 20;
 
 impl Drive<'_, '_> {
     pub(super) fn report(&mut self, report: &Report) -> Result<(), Unseen> {

@@ -49,7 +49,7 @@ CREATE TABLE run_agent (
     CHECK (state NOT IN ('completed', 'failed', 'skipped', 'cancelled') OR job IS NULL)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02);
 CREATE UNIQUE INDEX run_agent_by_run ON run_agent (org, run, run_attempt, place);
-CREATE INDEX run_agent_at_work ON run_agent (org, id) WHERE state = 'running';
+CREATE INDEX run_agent_at_work ON run_agent (org, id) WHERE state IN ('running', 'pending');
 CREATE TRIGGER run_agent_is_never_removed BEFORE DELETE ON run_agent FOR EACH ROW
 EXECUTE FUNCTION baton_never('agents are never removed');
 CREATE TRIGGER run_agent_end_is_final BEFORE UPDATE ON run_agent FOR EACH ROW WHEN (OLD.state IN ('completed', 'failed', 'skipped', 'cancelled'))
