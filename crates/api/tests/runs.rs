@@ -16,12 +16,13 @@ on_both_databases!(crate::support::runs::working =>
     a_run_is_paused_resumed_and_cancelled,
     agents_are_held_one_by_one,
     a_failed_run_is_retried_while_its_attempts_last,
+    a_retry_that_cannot_be_paid_is_refused,
     what_a_state_does_not_allow_is_refused,
     signals_and_answers_let_a_run_go_on,
     a_deleted_run_is_hidden_and_nothing_of_it_is_lost,
     a_narrowed_key_reaches_the_runs_of_its_projects,
     jobs_of_agents_are_steered_through_their_run,
-    what_happens_to_runs_is_heard_by_project_and_by_subject,
+    what_happens_to_runs_is_heard_by_project,
 );
 
 async fn a_run_is_made_from_json_or_yaml_started_and_completes(server: &Server) {
@@ -147,10 +148,8 @@ async fn a_run_without_credits_is_refused_and_made_once_under_one_key(server: &S
     // Both were made while there was enough; only one can be started.
     let (a, b) = (first.parse::<Run>(), server.make_run(&document).await);
     server.act(&a, "start").await.ok::<Run>();
-    let refused = server.act(&b, "start").await;
-    if server.run_of(&a).await.status != State::Completed {
-        refused.refused(402, "insufficient_credits");
-    }
+    // Whether the first has ended or not: what it spent is gone.
+    server.act(&b, "start").await.refused(402, "insufficient_credits");
     server.run_until(&a, "completed").await;
     server.is_clean().await;
 }
@@ -235,6 +234,17 @@ async fn a_failed_run_is_retried_while_its_attempts_last(server: &Server) {
     assert_ne!(first.agents[0].id, second.agents[0].id);
     let flaky = server.start_run(&document("p", &[step("flaky", json!({}))])).await;
     server.run_until(&flaky, "failed").await;
+    server.is_clean().await;
+}
+
+async fn a_retry_that_cannot_be_paid_is_refused(server: &Server) {
+    server.grant("3", "g").await;
+    let run = server.start_run(&document("p", &[step("boom", json!({}))])).await;
+    server.run_until(&run, "failed").await;
+    let reply = server.act(&run, "retry").await;
+    reply.refused(402, "insufficient_credits");
+    assert_eq!(reply.parse::<Problem>().members.needed.unwrap().to_string(), "10");
+    assert_eq!(server.run_of(&run).await.attempt_number, 1);
     server.is_clean().await;
 }
 
@@ -360,7 +370,7 @@ async fn jobs_of_agents_are_steered_through_their_run(server: &Server) {
     server.is_clean().await;
 }
 
-async fn what_happens_to_runs_is_heard_by_project_and_by_subject(server: &Server) {
+async fn what_happens_to_runs_is_heard_by_project(server: &Server) {
     let run = server.start_run(&document("p", &[step("sleep", json!({ "for": "1ms" }))])).await;
     server.run_until(&run, "completed").await;
     let key = server.narrowed("p", "viewer").await;
@@ -374,6 +384,7 @@ async fn what_happens_to_runs_is_heard_by_project_and_by_subject(server: &Server
         assert!(ours.iter().any(|heard| heard == kind), "{kind} is not among {ours:?}");
     }
     assert!(!heard(&other).await.iter().any(|kind| kind.starts_with("run.") || kind.starts_with("step.")));
+    server.is_clean().await;
 }
 
 #[tokio::test]

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_subject_is_any_id() {
         let hex = "0193a1b2c3d47001800000000000002a";
-        for prefix in ["job", "dec", "key", "doc", "whk", "def"] {
+        for prefix in ["job", "run", "agt", "dec", "key", "doc", "whk", "def"] {
             assert!(format!("{prefix}_{hex}").parse::<SubjectId>().is_ok(), "{prefix}");
         }
         for bad in ["", hex, "job_", "moon_0193a1b2c3d47001800000000000002a"] {
