@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 71] = [
+pub const CODES: [Code; 72] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_yaml", "The body is not YAML"),
@@ -55,6 +55,7 @@ pub const CODES: [Code; 71] = [
     row(408, "request_timeout", "The body took too long"),
     row(409, "invalid_transition", "The state does not allow this"),
     row(409, "attempts_exhausted", "The run has used all its attempts"),
+    row(409, "too_many_signals", "The run was given as many signals as are kept"),
     row(409, "internal_job", "The job is steered through its run"),
     row(409, "balance_too_large", "The balance would be too large"),
     row(409, "job_conflict", "The job has already ended"),

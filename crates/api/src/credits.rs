@@ -13,10 +13,9 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
 use baton_core::ledger::grant::{Grant, Granted};
-use baton_core::run::State as RunState;
-use baton_core::{AgentId, Credits, RunId};
-use baton_store::{LedgerRow, ListLedger, ListRuns, Order};
-use baton_wire::{Balance, Direction, LedgerEntry, LedgerList, NewGrant, Time, limit};
+use baton_core::{AgentId, RunId};
+use baton_store::{LedgerRow, ListLedger};
+use baton_wire::{Balance, Direction, LedgerEntry, LedgerList, NewGrant, Time};
 
 pub async fn balance(State(app): State<App>, caller: Caller, params: Params) -> Result<Answer<Balance>, Fault> {
     params.allow(&[])?;

@@ -62,7 +62,9 @@ impl Told for RunError {
             Self::Short { wanted, available } => {
                 Members { needed: Some(*wanted), available: Some(*available), ..Members::default() }
             }
-            Self::AttemptsExhausted { max, .. } => Members { limit: Some(*max), ..Members::default() },
+            Self::AttemptsExhausted { max, .. } | Self::TooManySignals { max, .. } => {
+                Members { limit: Some(*max), ..Members::default() }
+            }
             Self::NotFound(_) | Self::NoAgent(_) => Members::default(),
         }
     }

@@ -160,7 +160,7 @@ impl Gathered {
             cases.extend(case(app, &run.org, id).await?.map(|case| (id, case)));
         }
         let lane = lane(app, &run.org, &LaneKey::of_run(run.id)).await?;
-        let (available, _) = run::available(app, &run.org).await?;
+        let available = run::available(app, &run.org).await?;
         let now = wait::read(app.store().now()).await?;
         Ok(Self { now, run, plan, agents, jobs, cases, lane, available })
     }

@@ -10,7 +10,7 @@ mod trail;
 
 pub use act::{cancel, delete, pause, pause_agent, resume, resume_agent, retry, signal, start};
 pub use create::create;
-pub use look::{available, live, plan_of, reached};
+pub use look::{account, available, live, plan_of, reached};
 pub use parts::{agents, steps, tasks};
 pub use trail::{attempts, events, ledger};
 

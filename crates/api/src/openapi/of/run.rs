@@ -134,7 +134,7 @@ pub fn signal() -> Operation {
         .takes([parameter::run_id(), parameter::path::<SignalName>("name", "Which signal.", "built")])
         .body_or_none::<Value>("what it brings", json!({ "version": "1.4" }))
         .answers::<Signalled>(200, "Whether it is news.", json!({ "run_id": example::RUN_ID, "name": "built", "news": true }))
-        .refuses(&["run_not_found", "invalid_transition", "payload_too_large"])
+        .refuses(&["run_not_found", "invalid_transition", "payload_too_large", "too_many_signals"])
 }
 
 pub fn document() -> Operation {

@@ -185,6 +185,7 @@ fn scene() -> Scene {
         counts: Counts { agents: 1, ..Counts::default() },
         agents: vec![agent],
         before: Vec::new(),
+        signals: 0,
         job: None,
         deleted_at: None,
         head: Head { at: ago(30), ..Head::NONE },
