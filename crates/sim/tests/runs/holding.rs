@@ -3,15 +3,16 @@
 use super::{Field, gated, hold, of_steps, say, step};
 use anyhow::{Context, Result, ensure};
 use baton_core::run::hand::Doing;
-use baton_core::run::{AgentState, State};
+use baton_core::run::{Agent, AgentState, State};
 use baton_sim::lab::Lab;
 use baton_sim::on_both;
 use baton_sim::run_lab::{agents, run, until, until_is, until_waits};
 use baton_sim::stage::clean;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 on_both! {
+    a_failure_ends_many_questions_at_once
     a_pause_is_prompt_and_what_is_in_flight_still_counts
     a_pause_outlives_the_node
     one_agent_is_paused_and_the_others_go_on
@@ -87,5 +88,28 @@ async fn one_agent_is_paused_and_the_others_go_on(lab: Lab) -> Result<()> {
     say(store, hold(id, Some(held), false)).await?;
     until_is(store, id, State::Completed).await?;
     ensure!((field.deeds.times(id, "a-first"), field.deeds.times(id, "b-second")) == (1, 1));
+    clean(store).await
+}
+
+/// Each question is a document of its own: ending them all must not take a look for each.
+async fn a_failure_ends_many_questions_at_once(lab: Lab) -> Result<()> {
+    let field = Field::new(lab);
+    let engine = field.node("node_a").await?;
+    let store = engine.store();
+    let ask =
+        |n: usize| json!({ "name": format!("asks{n}"), "steps": [{ "tool": "ask", "input": { "prompt": "Go?" } }] });
+    let mut tasks: Vec<Value> = (0..4).map(ask).collect();
+    let fails = json!({ "tool": "pure", "input": { "fails": { "step": 9 }, "code": "not_found" } });
+    tasks.push(json!({ "name": "falls", "steps": [gated("hold", "pure"), fails] }));
+    let agent = |name: &str, tasks: &[Value]| json!({ "name": name, "parallelism": "parallel", "tasks": tasks });
+    let both = [agent("one", &tasks), agent("two", &tasks[..4])];
+    let id = field.begin(store, &json!({ "name": "asks", "plan": { "agents": both } })).await?;
+    let open = |agents: &[Agent]| agents.iter().map(|agent| agent.decisions().count()).sum::<usize>();
+    let mut events = store.watch_events();
+    while open(&agents(store, id).await?) < 8 {
+        let _ = tokio::time::timeout(Duration::from_millis(20), events.changed()).await;
+    }
+    field.deeds.open("hold");
+    until_is(store, id, State::Failed).await?;
     clean(store).await
 }

@@ -17,6 +17,7 @@ use baton_sim::run_lab::{agents, grant, until, until_is, until_waits};
 use baton_sim::stage::{clean, start};
 use baton_store::CommitError;
 use serde_json::json;
+use std::time::Duration;
 
 on_both! {
     a_run_that_takes_longer_than_a_day_fails
@@ -80,7 +81,8 @@ async fn a_run_that_nobody_goes_on_with_within_five_minutes_fails(lab: Lab) -> R
     let engine = field.node("node_a").await?;
     let id = waiting(&field, &engine).await?;
     say(engine.store(), hold(id, None, true)).await?;
-    drop(engine);
+    // After this nobody is left who could go on with it.
+    engine.stop(Duration::from_secs(5)).await;
     // It is alive, and works on nothing of the kind.
     let other = start(&field.lab, "node_b", Registry::empty()).await?;
     say(other.store(), hold(id, None, false)).await?;
