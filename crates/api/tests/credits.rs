@@ -50,8 +50,8 @@ async fn a_balance_tells_what_runs_hold(server: &Server) {
     let steps = [step("note", json!({})), step("wait", json!({ "signal": "go" }))];
     let run = server.start_run(&document("p", &steps)).await;
     server.until_waiting(&run, "signal").await;
-    // Three were reserved, and one was spent.
-    assert_eq!(balance(server).await, ("17".to_owned(), "2".to_owned(), 2));
+    // Three are reserved until it ends, whatever was spent of them.
+    assert_eq!(balance(server).await, ("17".to_owned(), "3".to_owned(), 2));
     let now = server.run_of(&run).await;
     assert_eq!((now.credits_reserved.to_string(), now.credits_charged.to_string()), ("3".to_owned(), "1".to_owned()));
     server.post(&format!("/api/v1/runs/{}/signals/go", run.id), &json!({})).await.ok::<Value>();

@@ -29,7 +29,7 @@ pub async fn run(args: CreditsArgs) -> Result<(), Fault> {
             }
             print::pairs([
                 ("available", print::text(balance.available)),
-                ("held by runs", print::text(balance.reserved)),
+                ("reserved for runs", print::text(balance.reserved)),
                 ("entries", print::text(balance.entries)),
             ])
         }

@@ -252,7 +252,7 @@ fn credits_are_given_once_and_every_move_is_listed() {
     let run = server.ask(&["run", &file, "--detach", "--budget", "5", "--json"]).ok().json();
     assert_eq!((balance("available"), balance("reserved")), (json!("7.5"), json!("5")));
     let text = server.ask(&["credits", "balance"]).ok().out;
-    assert!(text.contains("available") && text.contains("held by runs"), "{text}");
+    assert!(text.contains("available") && text.contains("reserved for runs"), "{text}");
     server.ask(&["runs", "cancel", run["id"].as_str().unwrap()]).ok();
     server.ask(&["runs", "show", run["id"].as_str().unwrap(), "--watch"]).failed(4, "run_cancelled");
     assert_eq!(balance("available"), "12.5");

@@ -241,8 +241,18 @@ pub async fn until_waits(store: &Store, id: RunId, like: fn(&Doing) -> bool) -> 
 
 /// What happened to the run and its agents, in the order of commits.
 pub async fn history(store: &Store, id: RunId) -> Result<Vec<Recorded>> {
-    let page = store.run_events(&OrgId::default(), id, Cursor::START, EVENTS).await?;
-    Ok(page.items.into_iter().map(|row| row.event).collect())
+    let mut events = store.watch_events();
+    loop {
+        events.mark_unchanged();
+        let written = run(store, id).await?.head.n;
+        let page = store.run_events(&OrgId::default(), id, Cursor::START, EVENTS).await?;
+        let readable = page.items.iter().filter(|row| row.event.subject == id.0).map(|row| row.event.n).max();
+        // On PostgreSQL what was written becomes readable a moment later.
+        if readable >= Some(written) {
+            return Ok(page.items.into_iter().map(|row| row.event).collect());
+        }
+        let _ = tokio::time::timeout(LOOK_AGAIN, events.changed()).await;
+    }
 }
 
 /// Agents × tasks × steps, all alike, each step a call of `tool`.

@@ -56,7 +56,7 @@ pub struct Balance {
     /// What can be reserved for runs.
     #[schemars(with = "Shape<Credits>")]
     pub available: Credits,
-    /// What runs that have not ended hold and have not spent.
+    /// What is reserved for runs that have not ended, spent or not.
     #[schemars(with = "Shape<Credits>")]
     pub reserved: Credits,
     /// Entries of the org's account so far.

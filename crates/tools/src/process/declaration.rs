@@ -95,15 +95,18 @@ impl Process {
     }
 }
 
+/// What the names of variables that hold secrets have in them, mostly.
+const SECRET_NAMES: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "PRIVATE"];
 /// Shorter values are words that may stand anywhere, and no secrets.
 const SECRET_BYTES: usize = 8;
 const SCRUBBED: &str = "[scrubbed]";
 
 impl Process {
-    /// The text without what the program was given in its environment. What was declared in the clear beside
-    /// its program, such as its PATH, is no secret.
+    /// The text without the secrets that the program was given in its environment, as far as the names of the
+    /// variables say that they are some.
     pub(super) fn scrub(&self, text: &str) -> String {
-        let values = self.env.0.iter().filter(|(name, value)| name.as_str() != "PATH" && value.len() >= SECRET_BYTES);
+        let secret = |name: &str| SECRET_NAMES.iter().any(|part| name.to_ascii_uppercase().contains(part));
+        let values = self.env.0.iter().filter(|(name, value)| secret(name) && value.len() >= SECRET_BYTES);
         values.fold(text.to_owned(), |text, (_, value)| text.replace(value.as_str(), SCRUBBED))
     }
 
@@ -266,6 +269,18 @@ mod tests {
         for relative in ["", "./sh", "bin/sh"] {
             assert_eq!(checked(json!({"argv": [relative]})), Err(BadDeclaration::RelativeProgram(relative.into())));
         }
+    }
+
+    #[test]
+    fn what_a_program_says_is_scrubbed_of_its_secrets() {
+        let env = json!({"API_KEY": "s3cr3t-value", "SHORT_TOKEN": "abc", "HOME_DIR": "/somewhere/else"});
+        let process = checked(json!({"argv": ["sh"], "env": env})).unwrap();
+        assert_eq!(
+            process.scrub("it was s3cr3t-value in /somewhere/else, abc"),
+            "it was [scrubbed] in /somewhere/else, abc"
+        );
+        let result = process.scrubbed(json!({"s3cr3t-value": ["s3cr3t-value", 1], "b": null}));
+        assert_eq!(result, json!({"[scrubbed]": ["[scrubbed]", 1], "b": null}));
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn a_call_that_is_made_again_after_a_crash_is_charged_once() {
 fn a_call_during_which_one_worker_after_the_other_is_lost_is_to_blame() {
     let mut stage = Stage::new(one(5, 1));
     stage.start().unwrap();
-    for _ in 0..5 {
+    for _ in 0..20 {
         stage.pick_all();
         stage.crash(0);
     }
