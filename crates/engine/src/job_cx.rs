@@ -89,14 +89,6 @@ impl JobCx {
         self.line.stopping.borrow().is_some()
     }
 
-    /// Resolves when the node is told to stop.
-    pub(crate) async fn stopping(&self) {
-        let mut stopping = self.line.stopping.clone();
-        if stopping.wait_for(Option::is_some).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
     /// The answer to what the job asked, if it did and there is one.
     pub fn answer(&self) -> Option<&Value> {
         self.job.aside.as_ref()?.answer.as_ref()

@@ -173,7 +173,6 @@ impl Shift {
                     // The job is over for somebody else's reasons, or the node can wait no longer.
                     () = self.cx.cancelled() => return Outcome::GiveBack,
                     Some(ended) = self.flight.join_next() => reports.extend(ended.ok().and_then(|ended| self.landed(ended))),
-                    () = self.cx.stopping(), if !leaving => {}
                     // Whoever leaves begins nothing, so there is nothing to look at but what is in flight.
                     () = tokio::time::sleep_until(look_at), if !leaving => {}
                 }
