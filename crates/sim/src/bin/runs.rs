@@ -12,6 +12,7 @@ use baton_core::credits::Credits;
 use baton_core::ledger::grant::Grant;
 use baton_core::plan::{self, Doer, Effect};
 use baton_core::rules::Rules;
+use baton_core::run::create::Create;
 use baton_core::run::start::Start;
 use baton_core::{OrgId, RunId};
 use baton_engine::run::{Called, Tool, ToolCall, Toolbox};
@@ -28,6 +29,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 const STEPS: usize = 15;
@@ -56,6 +58,8 @@ struct Noop {
     last: Arc<Mutex<BTreeMap<RunId, Instant>>>,
     gaps: Arc<Mutex<Vec<Duration>>>,
     marks: Arc<Mutex<Vec<Instant>>>,
+    /// Whoever waits for the last call of a run, and how many are still to come.
+    awaited: Arc<Mutex<BTreeMap<RunId, (usize, Arc<Notify>)>>>,
 }
 
 impl Noop {
@@ -68,6 +72,22 @@ impl Noop {
             self.gaps.lock().unwrap_or_else(PoisonError::into_inner).push(now - before);
         }
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).push(now);
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((left, last)) = awaited.get_mut(&run) {
+            *left -= 1;
+            if *left == 0 {
+                last.notify_one();
+                awaited.remove(&run);
+            }
+        }
+    }
+
+    /// Told when so many calls of the run were made. Looking at the run all the time would cost more than it.
+    fn last(&self, run: RunId, calls: usize) -> Arc<Notify> {
+        let last = Arc::new(Notify::new());
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        awaited.insert(run, (calls, last.clone()));
+        last
     }
 
     fn forget(&self) {
@@ -157,15 +177,26 @@ impl Bench<'_> {
         self.figures.push(Figure { store: self.store_name, metric, value, unit, limit });
     }
 
-    async fn begin(&self, document: &Value) -> Result<RunId> {
+    async fn begin(&self, create: Create) -> Result<RunId> {
         let (store, org) = (self.engine.store(), OrgId::default());
-        let run = store.commit(create(document, self.toolbox.known())?, Actor::Api).await?;
+        let run = store.commit(create, Actor::Api).await?;
         store.commit(Start { org, run: run.id }, Actor::Api).await?;
         Ok(run.id)
     }
 
+    /// From being made to having ended.
+    async fn whole(&self, create: Create, calls: usize) -> Result<()> {
+        let (store, org) = (self.engine.store(), OrgId::default());
+        let run = store.commit(create, Actor::Api).await?;
+        let last = self.noop.last(run.id, calls);
+        store.commit(Start { org, run: run.id }, Actor::Api).await?;
+        last.notified().await;
+        until(store, run.id, |run| run.state.is_ended()).await?;
+        Ok(())
+    }
+
     async fn short(&mut self, at_once: usize) -> Result<()> {
-        let document = even(1, 1, STEPS, "noop");
+        let create = create(&even(1, 1, STEPS, "noop"), self.toolbox.known())?;
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let raw = raw(self.lab, at_once).await?;
@@ -177,8 +208,7 @@ impl Bench<'_> {
             let steps_before = &AtomicU64::new(u64::MAX);
             try_join_all((0..at_once).map(|_| async {
                 while Instant::now() < end {
-                    let id = this.begin(&document).await?;
-                    until(this.engine.store(), id, |run| run.state.is_ended()).await?;
+                    this.whole(create.clone(), STEPS).await?;
                     if began.elapsed() > WARM_UP {
                         let so_far = this.noop.calls.load(Ordering::Relaxed);
                         steps_before.fetch_min(so_far, Ordering::Relaxed);
@@ -206,8 +236,7 @@ impl Bench<'_> {
     /// The last tenth must not take longer than the first.
     async fn long(&mut self) -> Result<()> {
         self.noop.forget();
-        let id = self.begin(&even(1, 1, LONG, "noop")).await?;
-        until(self.engine.store(), id, |run| run.state.is_ended()).await?;
+        self.whole(create(&even(1, 1, LONG, "noop"), self.toolbox.known())?, LONG).await?;
         let marks = self.noop.marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let tenth = LONG / 10;
         let took = |from: usize| (marks[from + tenth - 1] - marks[from]).as_secs_f64();
@@ -224,6 +253,7 @@ impl Bench<'_> {
                 { "tool": "wait", "input": { "signal": "never" } },
             ] }] }] },
         });
+        let waits = create(&document, self.toolbox.known())?;
         let (rss, bytes) = (resident()?, self.bytes().await?);
         let made = Mutex::new(Vec::with_capacity(WAITING));
         let began = Instant::now();
@@ -233,7 +263,7 @@ impl Bench<'_> {
                 if made.lock().unwrap_or_else(PoisonError::into_inner).len() >= WAITING {
                     return anyhow::Ok(());
                 }
-                let id = this.begin(&document).await?;
+                let id = this.begin(waits.clone()).await?;
                 made.lock().unwrap_or_else(PoisonError::into_inner).push(id);
             }
         }))
