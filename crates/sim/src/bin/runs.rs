@@ -59,7 +59,12 @@ struct Noop {
     gaps: Arc<Mutex<Vec<Duration>>>,
     marks: Arc<Mutex<Vec<Instant>>>,
     /// Whoever waits for the last call of a run, and how many are still to come.
-    awaited: Arc<Mutex<BTreeMap<RunId, (usize, Arc<Notify>)>>>,
+    awaited: Arc<Mutex<BTreeMap<RunId, Awaited>>>,
+}
+
+struct Awaited {
+    left: usize,
+    last: Arc<Notify>,
 }
 
 impl Noop {
@@ -73,10 +78,10 @@ impl Noop {
         }
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).push(now);
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((left, last)) = awaited.get_mut(&run) {
-            *left -= 1;
-            if *left == 0 {
-                last.notify_one();
+        if let Some(waiting) = awaited.get_mut(&run) {
+            waiting.left -= 1;
+            if waiting.left == 0 {
+                waiting.last.notify_one();
                 awaited.remove(&run);
             }
         }
@@ -86,7 +91,7 @@ impl Noop {
     fn last(&self, run: RunId, calls: usize) -> Arc<Notify> {
         let last = Arc::new(Notify::new());
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
-        awaited.insert(run, (calls, last.clone()));
+        awaited.insert(run, Awaited { left: calls, last: last.clone() });
         last
     }
 
