@@ -75,7 +75,13 @@ impl Maker {
     fn operation(&mut self, route: &Route, operation: &Operation) -> Value {
         let key = operation.keyed.then(parameter::idempotency_key);
         let params = operation.params.iter().chain(&key);
-        let params = params.map(|param| param.to_json((param.schema)(&mut self.asked).to_value())).collect::<Vec<_>>();
+        let mut params =
+            params.map(|param| param.to_json((param.schema)(&mut self.asked).to_value())).collect::<Vec<_>>();
+        if operation.codes.contains(&"idempotency_key_required")
+            && let Some(key) = params.last_mut()
+        {
+            key["required"] = Value::from(true);
+        }
         let mut responses = Object::new();
         for answer in &operation.answers {
             responses.insert(answer.status.to_string(), self.answer(route, operation, answer));
