@@ -76,14 +76,13 @@ async fn half_way(server: &Server) -> baton_wire::Run {
     ]);
     let agents = json!([{ "name": "a", "tasks": tasks }, { "name": "b", "tasks": tasks }]);
     let run = server.start_run(&json!({ "name": "half", "project": "p", "plan": { "agents": agents } })).await;
-    for _ in 0..600 {
+    let both_wait = async || {
         let list: StepList = server.part(&run, "steps").await;
-        if list.steps.iter().filter(|step| step.waits_for.as_ref().is_some_and(|w| w.signal.is_some())).count() == 2 {
-            return run;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("it never got half way");
+        let waits = |step: &&baton_wire::Step| step.waits_for.as_ref().is_some_and(|on| on.signal.is_some());
+        (list.steps.iter().filter(waits).count() == 2).then_some(())
+    };
+    server.until_seen("both agents half way", both_wait).await;
+    run
 }
 
 async fn parts_are_read_page_by_page_from_all_their_sources(server: &Server) {

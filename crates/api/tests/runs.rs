@@ -194,13 +194,11 @@ async fn agents_are_held_one_by_one(server: &Server) {
     let held: baton_wire::Agent = server.post(&act(a, "pause"), &json!({})).await.ok();
     assert_eq!((held.id, held.status), (a.id, AgentState::Paused));
     server.post(&format!("/api/v1/runs/{}/signals/go", run.id), &json!({ "v": 1 })).await.ok::<Value>();
-    for _ in 0..600 {
+    let second_ended = async || {
         let list: AgentList = server.part(&run, "agents").await;
-        if list.agents[1].status == AgentState::Completed {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+        (list.agents[1].status == AgentState::Completed).then_some(())
+    };
+    server.until_seen("the second agent's end", second_ended).await;
     server.post(&act(b, "pause"), &json!({})).await.refused(409, "invalid_transition");
     assert_eq!(server.run_of(&run).await.status, State::Running, "one of them is held");
     let let_go: baton_wire::Agent = server.post(&act(a, "resume"), &json!({})).await.ok();

@@ -5,7 +5,7 @@ use baton_core::credits::Credits;
 use baton_core::plan::{self, Doer, Effect};
 use baton_core::run::Fault;
 use baton_engine::run::{Called, ToolCall, Toolbox};
-use baton_wire::{Audit, Run};
+use baton_wire::{Audit, EventList, Run};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -66,16 +66,25 @@ impl Server {
         self.act(&run, "start").await.ok()
     }
 
+    /// Looks, and looks again after everything that happens, until there is something to see.
+    pub async fn until_seen<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        let here: EventList = self.get("/api/v1/events?after=tail").await.ok();
+        let mut after = here.next;
+        while tokio::time::Instant::now() < deadline {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            let news: EventList = self.get(&format!("/api/v1/events?wait_ms=10000&after={after}")).await.ok();
+            after = news.next;
+        }
+        panic!("never seen: {what}");
+    }
+
     /// Waits until a run is in a state.
     pub async fn run_until(&self, run: &Run, status: &str) -> Run {
-        for _ in 0..600 {
-            let now = self.run_of(run).await;
-            if now.status.as_str() == status {
-                return now;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{} never became {status}: {:?}", run.id, self.run_of(run).await);
+        let look = async || Some(self.run_of(run).await).filter(|now| now.status.as_str() == status);
+        self.until_seen(&format!("{} {status}", run.id), look).await
     }
 
     /// A list of a run, whole.
@@ -83,17 +92,13 @@ impl Server {
         self.get(&format!("/api/v1/runs/{}/{path}", run.id)).await.ok()
     }
 
-    /// Waits until the first step at hand waits for this.
+    /// Waits until a step at hand waits for this.
     pub async fn until_waiting(&self, run: &Run, what: &str) -> Value {
-        for _ in 0..600 {
+        let look = async || {
             let list: Value = self.part(run, "steps").await;
-            let waits = |step: &&Value| step["waits_for"]["for"] == what;
-            if let Some(step) = list["steps"].as_array().unwrap().iter().find(waits) {
-                return step.clone();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("no step of {} waits for {what}", run.id);
+            list["steps"].as_array().unwrap().iter().find(|step| step["waits_for"]["for"] == what).cloned()
+        };
+        self.until_seen(&format!("a step of {} that waits for {what}", run.id), look).await
     }
 
     /// Nothing of the history is wrong.

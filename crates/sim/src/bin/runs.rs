@@ -3,6 +3,7 @@
 //! row per durable commit, and as many rows in one commit as there are runs at once.
 //!
 //! Before it ten thousand runs that wait, after it one with ten thousand steps, which must not get slower.
+//! `--only sqlite|postgres` leaves the other out, `--steps` everything but the short runs: for tuning.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
 
@@ -118,11 +119,16 @@ impl Tool for Noop {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let json = std::env::args().any(|a| a == "--json");
+    let args: Vec<String> = std::env::args().collect();
+    let asked = |flag: &str| args.iter().any(|arg| arg == flag);
+    let (json, only) = (asked("--json"), asked("--only"));
     let mut figures = Vec::new();
-    for place in [Place::Sqlite, Place::Postgres] {
+    for (place, name) in [(Place::Sqlite, "sqlite"), (Place::Postgres, "postgres")] {
+        if only && !asked(name) {
+            continue;
+        }
         match Lab::new(place, None).await? {
-            Some(lab) => figures.extend(measure(&lab).await?),
+            Some(lab) => figures.extend(measure(&lab, asked("--steps")).await?),
             None => eprintln!("no PostgreSQL: run with `cargo xtask bench runs`"),
         }
     }
@@ -139,7 +145,7 @@ struct Bench<'a> {
     figures: Vec<Figure>,
 }
 
-async fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+async fn measure(lab: &Lab, steps_only: bool) -> Result<Vec<Figure>> {
     let noop = Noop::default();
     let mut toolbox = Toolbox::default();
     // A thousandth of a credit, so that the ledger is written.
@@ -156,11 +162,15 @@ async fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let store_name = if lab.url().is_some() { "postgres" } else { "sqlite" };
     let mut bench = Bench { lab, store_name, engine, noop, toolbox, figures: Vec::new() };
     // First, while memory holds nothing else; they wait on beside all that follows.
-    bench.waiting().await?;
+    if !steps_only {
+        bench.waiting().await?;
+    }
     for at_once in AT_ONCE {
         bench.short(at_once).await?;
     }
-    bench.long().await?;
+    if !steps_only {
+        bench.long().await?;
+    }
     bench.engine.stop(Duration::from_secs(30)).await;
     Ok(bench.figures)
 }
