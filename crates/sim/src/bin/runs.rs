@@ -3,7 +3,8 @@
 //! row per durable commit, and as many rows in one commit as there are runs at once.
 //!
 //! Before it ten thousand runs that wait, after it one with ten thousand steps, which must not get slower.
-//! `--only sqlite|postgres` leaves the other out, `--steps` everything but the short runs: for tuning.
+//! `--only sqlite|postgres` leaves the other out, `--steps 1|32` everything but the short runs so
+//! many at once: for tuning.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
 
@@ -122,13 +123,14 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     let asked = |flag: &str| args.iter().any(|arg| arg == flag);
     let (json, only) = (asked("--json"), asked("--only"));
+    let steps = args.iter().skip_while(|arg| *arg != "--steps").nth(1).map(|n| n.parse()).transpose()?;
     let mut figures = Vec::new();
     for (place, name) in [(Place::Sqlite, "sqlite"), (Place::Postgres, "postgres")] {
         if only && !asked(name) {
             continue;
         }
         match Lab::new(place, None).await? {
-            Some(lab) => figures.extend(measure(&lab, asked("--steps")).await?),
+            Some(lab) => figures.extend(measure(&lab, steps).await?),
             None => eprintln!("no PostgreSQL: run with `cargo xtask bench runs`"),
         }
     }
@@ -145,7 +147,7 @@ struct Bench<'a> {
     figures: Vec<Figure>,
 }
 
-async fn measure(lab: &Lab, steps_only: bool) -> Result<Vec<Figure>> {
+async fn measure(lab: &Lab, only: Option<usize>) -> Result<Vec<Figure>> {
     let noop = Noop::default();
     let mut toolbox = Toolbox::default();
     // A thousandth of a credit, so that the ledger is written.
@@ -162,13 +164,13 @@ async fn measure(lab: &Lab, steps_only: bool) -> Result<Vec<Figure>> {
     let store_name = if lab.url().is_some() { "postgres" } else { "sqlite" };
     let mut bench = Bench { lab, store_name, engine, noop, toolbox, figures: Vec::new() };
     // First, while memory holds nothing else; they wait on beside all that follows.
-    if !steps_only {
+    if only.is_none() {
         bench.waiting().await?;
     }
-    for at_once in AT_ONCE {
+    for at_once in AT_ONCE.into_iter().filter(|n| only.is_none_or(|only| only == *n)) {
         bench.short(at_once).await?;
     }
-    if !steps_only {
+    if only.is_none() {
         bench.long().await?;
     }
     bench.engine.stop(Duration::from_secs(30)).await;
