@@ -248,7 +248,7 @@ mod tests {
         let mut head = Head::NONE;
         let mut rows = Vec::new();
         for i in 0..len {
-            let data = Json::of(&serde_json::json!({ "i": i }));
+            let data = serde_json::json!({ "i": i });
             let event = Event::new(Subject::Job(JobId(Uuid::from_u128(1))), "job.queued", data);
             let (row, next) = Recorded::append(head, &OrgId::default(), "api", Micros(i as i64), event);
             head = next;

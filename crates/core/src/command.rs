@@ -169,6 +169,28 @@ impl Reads {
         self
     }
 
+    /// Agents, and nothing else.
+    pub fn are_agents(&self) -> bool {
+        let Self {
+            definitions,
+            docs,
+            runs,
+            agents,
+            crowd,
+            jobs,
+            records,
+            dedupes,
+            messages,
+            requeued,
+            lanes,
+            seal,
+            timers,
+        } = self;
+        let rows = definitions.len() + docs.len() + runs.len() + jobs.len() + records.len() + lanes.len();
+        let rest = dedupes.len() + messages.len() + requeued.len() + timers.len();
+        !agents.is_empty() && rows + rest == 0 && *crowd == 0 && !seal
+    }
+
     pub fn merge(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
         self.docs.extend(other.docs);

@@ -342,8 +342,7 @@ impl Command for Register {
             "sha256": digest,
             "version": self.version,
         });
-        let mut changes =
-            Changes::none().event(Event::new(Subject::Definition(id), "definition.registered", Json::of(&data)));
+        let mut changes = Changes::none().event(Event::new(Subject::Definition(id), "definition.registered", data));
         changes.definitions.push(Change { key: self.key.clone(), id, version: self.version, body: self.body.clone() });
         Decision::Done(Registered::Now, changes)
     }

@@ -13,6 +13,7 @@ use crate::doc;
 use crate::id::{AgentId, DecisionId, DefinitionId, DocId, JobId, KeyId, RunId, WebhookId};
 use crate::name::{OrgId, ProjectId, TypeName};
 use crate::time::{Micros, Span};
+use crate::told::Told;
 use std::fmt;
 use uuid::Uuid;
 
@@ -71,12 +72,12 @@ pub struct Event {
     pub subject: Subject,
     /// `subject.verb_in_past`, such as `job.completed`.
     pub kind: &'static str,
-    pub data: Json,
+    pub data: Told,
 }
 
 impl Event {
-    pub const fn new(subject: Subject, kind: &'static str, data: Json) -> Self {
-        Self { subject, kind, data }
+    pub fn new(subject: Subject, kind: &'static str, data: impl Into<Told>) -> Self {
+        Self { subject, kind, data: data.into() }
     }
 }
 
@@ -134,7 +135,7 @@ impl Recorded {
             at: now.max(head.at),
             kind: event.kind.to_owned(),
             actor: actor.to_owned(),
-            data: event.data,
+            data: event.data.json(),
             hash: Digest::ZERO,
         };
         row.hash = row.hash_after(head.hash);
@@ -178,7 +179,7 @@ mod tests {
         Event {
             subject: Subject::Job(JobId(Uuid::from_u128(7))),
             kind: "job.queued",
-            data: Json::of(&json!({ "t": text })),
+            data: json!({ "t": text }).into(),
         }
     }
 

@@ -216,7 +216,7 @@ impl Command for Pause {
             Some(project) => json!({ "lane": self.lane.as_str(), "project": project }),
             None => json!({ "lane": self.lane.as_str() }),
         };
-        let event = Event::new(doc::Class::Lane.subject(id), kind, Json::of(&told));
+        let event = Event::new(doc::Class::Lane.subject(id), kind, told);
         let changes =
             Changes::none().doc(doc::Change::Put(self.key(), Doc { id, flag: self.paused, body, head })).event(event);
         Decision::Done(Paused { paused: self.paused, changed: true, at: cx.now }, changes)

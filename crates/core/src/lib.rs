@@ -39,6 +39,7 @@ pub mod span;
 pub mod template;
 pub mod time;
 pub mod timer;
+pub mod told;
 pub mod webhook;
 pub mod world;
 

@@ -291,6 +291,14 @@ pub(crate) struct Plan {
     pub asks: Vec<(Ask, usize)>,
 }
 
+impl Plan {
+    /// Agents are all that is to be seen: the group records what came of steps, and nothing else.
+    pub fn only_agents(&self) -> bool {
+        let nothing_else = self.onces.is_empty() && self.asks.is_empty();
+        nothing_else && !self.reads.is_empty() && self.reads.values().all(Reads::are_agents)
+    }
+}
+
 /// A panic while naming what to read is the member's own, like one while deciding.
 pub(crate) fn plan(works: &[Work], defs: &Definitions) -> Result<Plan, StoreError> {
     catch_unwind(AssertUnwindSafe(|| plan_of(works, defs))).map_err(|panic| StoreError::Panicked(panic_text(&*panic)))

@@ -114,7 +114,7 @@ fn put(id: KeyId, key: &Key, head: Head, kind: &'static str) -> Changes {
     });
     let doc = Doc { id: DocId(id.0), flag: key.revoked_at.is_some(), body: key.body(), head };
     let subject = doc::Class::Key.subject(doc.id);
-    Changes::none().doc(doc::Change::Put(Key::at(id), doc)).event(Event::new(subject, kind, Json::of(&told)))
+    Changes::none().doc(doc::Change::Put(Key::at(id), doc)).event(Event::new(subject, kind, told))
 }
 
 /// Makes an org, with the admin key that it is governed by.
@@ -155,7 +155,7 @@ impl Command for Found {
         };
         let body = Json::of(&json!({ "created_at": cx.now }));
         let org = Doc { id: cx.ids.doc(), flag: false, body, head: Head::NONE };
-        let told = Json::of(&json!({ "org": self.org }));
+        let told = json!({ "org": self.org });
         let event = Event::new(doc::Class::Org.subject(org.id), "org.founded", told);
         let founded = Changes::none().doc(doc::Change::Put(Self::at(&self.org), org)).event(event);
         let changes = founded.and(put(self.first.id, &key, Head::NONE, "key.created"));

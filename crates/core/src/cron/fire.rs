@@ -104,10 +104,10 @@ impl Fire {
         if again {
             return Changes::none().timer(timer);
         }
-        let told = Json::of(&json!({
+        let told = json!({
             "jobs": 0, "last_job": null, "moments": 1, "project": schedule.project, "reason": "invalid_schedule",
             "type": schedule.spec.kind,
-        }));
+        });
         let event = Event::new(doc::Class::Schedule.subject(self.id), "schedule.skipped", told);
         Changes::none().timer(timer).doc(doc::Change::Put(self.key.clone(), doc.clone())).event(event)
     }
@@ -185,7 +185,7 @@ impl Fire {
         let changes = intake.finish().timer(timer).doc(doc::Change::Put(self.key.clone(), doc)).event(Event::new(
             doc::Class::Schedule.subject(self.id),
             kind,
-            Json::of(&told),
+            told,
         ));
         (made, changes)
     }

@@ -152,7 +152,7 @@ impl Put {
         let changes = Changes::none()
             .doc(doc::Change::Put(Schedule::key(&self.project, &self.name), doc))
             .timer(timer)
-            .event(Event::new(doc::Class::Schedule.subject(id), kind, Json::of(&told)));
+            .event(Event::new(doc::Class::Schedule.subject(id), kind, told));
         Ok((Kept { id, schedule, paused, made }, changes))
     }
 }

@@ -267,7 +267,7 @@ impl Case {
         // Text keys only, so this cannot fail.
         let body = Json::of(&serde_json::to_value(&this).unwrap_or_default());
         let doc = Doc { id: DocId(id.0), flag: self.closed.is_none(), body, head };
-        let event = Event::new(doc::Class::Decision.subject(doc.id), kind, Json::of(&told));
+        let event = Event::new(doc::Class::Decision.subject(doc.id), kind, told);
         Changes::none().doc(doc::Change::Put(Self::at(id), doc)).event(event)
     }
 }

@@ -10,7 +10,7 @@ use crate::changes::Changes;
 use crate::definition::{Definitions, Moment};
 use crate::name::WorkerId;
 use crate::time::Micros;
-use serde_json::json;
+use crate::told::Told;
 
 /// The claimed job and its changes; `None` if it is not claimable (any more).
 pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, now: Micros) -> Option<(Job, Changes)> {
@@ -31,7 +31,7 @@ pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, n
         (aside.context, aside.progress) = Default::default();
     }
     next.started_at = job.started_at.or(Some(now.max(job.head.at)));
-    let told = json!({ "from": from.as_str(), "token": next.token, "worker": worker });
+    let told = Told::none().and("from", from.as_str()).and("token", &next.token).and("worker", worker);
     let changes = if resumed {
         next.tells("job.resumed", told)
     } else {
@@ -50,6 +50,7 @@ mod tests {
     use crate::job::bench_top::{BenchTop, LEASE, NOW, defs, worker};
     use crate::job::settle::Outcome;
     use crate::time::Span;
+    use serde_json::json;
 
     #[test]
     fn a_claim_leases_the_job_and_counts_an_attempt() {

@@ -37,9 +37,10 @@ use crate::name::{OrgId, ProjectId, SessionId, TypeName, WorkerId};
 use crate::retry::Class;
 use crate::schedule;
 use crate::time::Micros;
+use crate::told::Told;
 use crate::{lane, limits, sink, timer};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -419,18 +420,16 @@ impl Job {
     }
 
     /// An event of this job's with the facts that every reader wants, and `more`.
-    fn tells(&self, kind: &'static str, more: Value) -> Changes {
-        let mut data = json!({
-            "attempt": self.attempts,
-            "project": self.project,
-            "state": self.status.state().as_str(),
-            "type": self.kind.name,
-        });
-        let reason = more["reason"].as_str().map(str::to_owned);
-        if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-            data.extend(more);
-        }
-        let mut changes = Changes::none().event(Event::new(Subject::Job(self.id), kind, Json::of(&data)));
+    fn tells(&self, kind: &'static str, more: impl Into<Told>) -> Changes {
+        let more = more.into();
+        let reason = more.word("reason");
+        let facts = Told::none()
+            .and("attempt", &self.attempts)
+            .and("project", &self.project)
+            .and("state", self.status.state().as_str())
+            .and("type", &self.kind.name)
+            .with(more);
+        let mut changes = Changes::none().event(Event::new(Subject::Job(self.id), kind, facts));
         changes.notes.push(self.note(kind, reason.as_deref()));
         changes
     }

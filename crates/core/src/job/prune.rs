@@ -119,7 +119,7 @@ impl Command for Prune {
         let body = Json::of(&json!({ "project": self.project }));
         let mut changes = Changes::none()
             .doc(doc::Change::Put(self.key(), Doc { id, flag: false, body, head }))
-            .event(Event::new(doc::Class::Retention.subject(id), "retention.pruned", Json::of(&data)));
+            .event(Event::new(doc::Class::Retention.subject(id), "retention.pruned", data));
         changes.pruned.push(Pruned { jobs: self.jobs.clone(), by: id, n: head.n + 1 });
         Decision::Done(self.jobs.len(), changes)
     }

@@ -105,7 +105,7 @@ impl Command for Grant {
         let balance = account.purse.balance;
         let changes = changes
             .doc(doc::Change::Put(self.doc(), Doc { id, flag: false, body, head: Head::NONE }))
-            .event(Event::new(doc::Class::Grant.subject(id), "grant.given", Json::of(&told)));
+            .event(Event::new(doc::Class::Grant.subject(id), "grant.given", told));
         Decision::Done(Granted { posting: Some(posting), balance }, changes)
     }
 }

@@ -212,7 +212,7 @@ impl OrgAccount {
             Some(doc) => Changes::none().doc(doc::Change::Put(Self::at(), Doc { body, ..doc.clone() })),
             None => {
                 let doc = Doc { id: ids.doc(), flag: false, body, head: Head::NONE };
-                let opened = Event::new(doc::Class::Account.subject(doc.id), "account.opened", Json::of(&json!({})));
+                let opened = Event::new(doc::Class::Account.subject(doc.id), "account.opened", json!({}));
                 Changes::none().doc(doc::Change::Put(Self::at(), doc)).event(opened)
             }
         }

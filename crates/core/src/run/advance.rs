@@ -8,6 +8,7 @@ use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::id::{AgentId, RunId};
 use crate::job::Fence;
+use crate::ledger::OrgAccount;
 use crate::name::OrgId;
 use crate::plan::Plan;
 use crate::time::{Micros, Span};
@@ -25,8 +26,19 @@ pub struct Advance {
     pub reports: Vec<Report>,
     /// Nothing more is to begin: the worker is about to give the agent back.
     pub leaving: bool,
-    /// The run is likely to be looked at: something failed, or these are the last steps.
-    pub with_run: bool,
+    /// What is likely to be looked at besides the agent.
+    pub ahead: Ahead,
+}
+
+/// A guess at what follows, so that what must be seen for it is seen at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// One more step.
+    Steps,
+    /// Something failed: the run has a say in what follows.
+    Failure,
+    /// These were the last steps: the agent ends, and its run with it if it is the last.
+    End,
 }
 
 /// What came of one call.
@@ -93,7 +105,11 @@ impl Command for Advance {
 
     fn reads(&self, _: &Definitions) -> Reads {
         let reads = Reads::agent(self.agent);
-        if self.with_run { reads.and(Reads::run(self.run)) } else { reads }
+        match self.ahead {
+            Ahead::Steps => reads,
+            Ahead::Failure => reads.and(Reads::run(self.run)),
+            Ahead::End => reads.and(Reads::run(self.run)).and(OrgAccount::reads()),
+        }
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Turn, AdvanceError> {

@@ -3,15 +3,14 @@
 use super::hand::{Done, Step, Task};
 use super::state::{AgentState, IllegalMove};
 use super::{Fault, Head};
-use crate::canon::Json;
 use crate::credits::Credits;
 use crate::event::{Event, Subject};
 use crate::id::{AgentId, DecisionId, JobId, RunId};
 use crate::ledger::{Account, Entry, Kind, Posting, Purse, Short};
 use crate::name::{OrgId, PlanName, ProjectId};
 use crate::time::Micros;
+use crate::told::Told;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,11 +127,8 @@ impl Agent {
     }
 
     /// An event of this agent's with the facts that every reader wants, and `more`.
-    pub(super) fn tells(&self, kind: &'static str, more: Value) -> Event {
-        let mut data = json!({ "agent": self.name, "project": self.project, "run": self.run });
-        if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-            data.extend(more);
-        }
-        Event::new(Subject::Agent(self.id), kind, Json::of(&data))
+    pub(super) fn tells(&self, kind: &'static str, more: impl Into<Told>) -> Event {
+        let facts = Told::none().and("agent", &self.name).and("project", &self.project).and("run", &self.run);
+        Event::new(Subject::Agent(self.id), kind, facts.with(more.into()))
     }
 }

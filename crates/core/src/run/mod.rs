@@ -52,8 +52,8 @@ use crate::retry as policy;
 use crate::rng::Rng;
 use crate::time::{Micros, Span};
 use crate::timer;
+use crate::told::Told;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub use agent::Agent;
@@ -284,12 +284,9 @@ impl Run {
     }
 
     /// An event of this run's with the facts that every reader wants, and `more`.
-    pub(crate) fn tells(&self, kind: &'static str, more: Value) -> Event {
-        let mut data = json!({ "attempt": self.attempt, "project": self.project, "state": self.state });
-        if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-            data.extend(more);
-        }
-        Event::new(Subject::Run(self.id), kind, Json::of(&data))
+    pub(crate) fn tells(&self, kind: &'static str, more: impl Into<Told>) -> Event {
+        let facts = Told::none().and("attempt", &self.attempt).and("project", &self.project).and("state", &self.state);
+        Event::new(Subject::Run(self.id), kind, facts.with(more.into()))
     }
 
     /// Sets the one timer of the run to this moment, or clears it.

@@ -87,7 +87,7 @@ impl Command for Signal {
         });
         let mut changes = Changes::none()
             .doc(doc::Change::Put(key, Doc { id, flag: false, body, head: Head::NONE }))
-            .event(Event::new(doc::Class::Signal.subject(id), "signal.given", Json::of(&told)));
+            .event(Event::new(doc::Class::Signal.subject(id), "signal.given", told));
         for job in waiting.iter().filter_map(|agent| agent.job).filter_map(|job| view.job(job)) {
             if let Ok((_, more)) = woken(job, cx.now) {
                 changes = changes.and(more);

@@ -145,7 +145,7 @@ impl Webhook {
             "reason": self.disabled.map(|disabled| disabled.why),
             "url_sha256": Json::of(&Value::from(self.url.as_str())).digest(),
         });
-        let event = Event::new(doc::Class::Webhook.subject(DocId(id.0)), kind, Json::of(&told));
+        let event = Event::new(doc::Class::Webhook.subject(DocId(id.0)), kind, told);
         Changes::none().doc(self.doc(id, head)).event(event)
     }
 }

@@ -63,6 +63,8 @@ pub struct World {
     docs: Rows<doc::Key, Doc>,
     runs: Rows<RunId, Run>,
     agents: Rows<AgentId, Agent>,
+    /// Agents that are in another state, or in the hands of another job, than they were.
+    moved: BTreeSet<AgentId>,
     /// The document and the plan of new runs.
     plans: Vec<(OrgId, RunId, Json, Json)>,
     records: Vec<(OrgId, Record)>,
@@ -114,6 +116,16 @@ pub enum JobWrite<'a> {
     Insert(&'a Job, &'a Cold, Option<&'a Ending>),
     Update(&'a Job),
     End(&'a Job, &'a Ending),
+}
+
+/// An agent's row after the group.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentWrite<'a> {
+    /// It was there before.
+    pub found: bool,
+    /// Its state or its job is another one than before.
+    pub moved: bool,
+    pub agent: &'a Agent,
 }
 
 impl World {
@@ -190,7 +202,11 @@ impl World {
             self.runs.entry((org.clone(), run.id)).or_insert_with(|| Entry::loaded(None)).put(Some(run));
         }
         for agent in changes.agents {
-            self.agents.entry((org.clone(), agent.id)).or_insert_with(|| Entry::loaded(None)).put(Some(agent));
+            let entry = self.agents.entry((org.clone(), agent.id)).or_insert_with(|| Entry::loaded(None));
+            if entry.now.as_ref().is_none_or(|was| (was.state, was.job) != (agent.state, agent.job)) {
+                self.moved.insert(agent.id);
+            }
+            entry.put(Some(agent));
         }
         self.records.extend(changes.records.into_iter().map(|record| (org.clone(), record)));
         self.postings.extend(changes.postings.into_iter().map(|posting| (org.clone(), posting)));

@@ -1,6 +1,6 @@
 //! What became of the world's rows, and so what must be written.
 
-use super::{JobWrite, Message, Sunk, World};
+use super::{AgentWrite, JobWrite, Message, Sunk, World};
 use crate::canon::Json;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
@@ -11,8 +11,8 @@ use crate::job::prune::Pruned;
 use crate::lane::{self, LaneKey};
 use crate::ledger::Posting;
 use crate::name::OrgId;
+use crate::run::Run;
 use crate::run::record::Record;
-use crate::run::{Agent, Run};
 use crate::seal::Seal;
 use crate::time::Micros;
 use crate::{dedupe, once, sink, timer};
@@ -107,8 +107,11 @@ impl World {
         self.runs.values().filter(|e| e.touched).filter_map(|e| Some((e.found, e.now.as_ref()?)))
     }
 
-    pub fn agent_writes(&self) -> impl Iterator<Item = (bool, &Agent)> {
-        self.agents.values().filter(|e| e.touched).filter_map(|e| Some((e.found, e.now.as_ref()?)))
+    pub fn agent_writes(&self) -> impl Iterator<Item = AgentWrite<'_>> {
+        self.agents.values().filter(|e| e.touched).filter_map(|e| {
+            let agent = e.now.as_ref()?;
+            Some(AgentWrite { found: e.found, moved: self.moved.contains(&agent.id), agent })
+        })
     }
 
     /// New runs: their documents and their plans.

@@ -13,17 +13,19 @@ use baton_core::plan::input::Input;
 use baton_core::plan::reference::Source;
 use baton_core::plan::{AgentPlan, Doer, StepPlan};
 use baton_core::retry;
-use baton_core::run::advance::{self, Advance, Failed, Report};
+use baton_core::run::advance::{self, Advance, Ahead, Failed, Report};
 use baton_core::run::hand::Doing;
 use baton_core::run::take::{Take, TakeError};
 use baton_core::run::{AgentState, Call, Errand, Fault, Turn};
 use baton_core::time::Span;
 use baton_store::{CommitError, Store, StoreError};
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 /// After trouble with the store: what came of calls is kept and said again.
@@ -82,7 +84,8 @@ struct Shift {
     /// When the turn was heard.
     heard: Instant,
     results: Results,
-    flight: JoinSet<(u64, Report)>,
+    /// Calls run where their agent does, so that a short one costs no task. Dropped, they end.
+    flight: FuturesUnordered<BoxFuture<'static, Landing>>,
     in_flight: BTreeMap<Call, Flying>,
     /// Calls begun in this shift: what comes of one that is not waited for any more is told by its number.
     begun: u64,
@@ -90,8 +93,11 @@ struct Shift {
 
 struct Flying {
     number: u64,
-    task: AbortHandle,
+    stop: AbortHandle,
 }
+
+/// What came of a call, with its number; nothing if it was stopped.
+type Landing = Option<(u64, Report)>;
 
 fn unavailable(e: &StoreError) -> Outcome {
     Outcome::Failed(Failure::transient("unavailable", &format!("the agent could not be taken: {e}")))
@@ -135,7 +141,7 @@ impl Shift {
             turn,
             heard: Instant::now(),
             results,
-            flight: JoinSet::new(),
+            flight: FuturesUnordered::new(),
             in_flight: BTreeMap::new(),
             begun: 0,
         })
@@ -168,16 +174,21 @@ impl Shift {
             }
             if reports.is_empty() {
                 let look_at = self.look_at();
+                let mut due = false;
                 tokio::select! {
                     biased;
                     // The job is over for somebody else's reasons, or the node can wait no longer.
                     () = self.cx.cancelled() => return Outcome::GiveBack,
-                    Some(ended) = self.flight.join_next() => reports.extend(ended.ok().and_then(|ended| self.landed(ended))),
+                    Some(ended) = self.flight.next() => reports.extend(ended.and_then(|ended| self.landed(ended))),
                     // Whoever leaves begins nothing, so there is nothing to look at but what is in flight.
-                    () = tokio::time::sleep_until(look_at), if !leaving => {}
+                    () = tokio::time::sleep_until(look_at), if !leaving => due = true,
                 }
-                while let Some(ended) = self.flight.try_join_next() {
-                    reports.extend(ended.ok().and_then(|ended| self.landed(ended)));
+                while let Some(Some(ended)) = self.flight.next().now_or_never() {
+                    reports.extend(ended.and_then(|ended| self.landed(ended)));
+                }
+                // Only a call that nobody waits for any more has ended.
+                if reports.is_empty() && !due {
+                    continue;
                 }
             }
             match self.advance(reports).await {
@@ -209,6 +220,11 @@ impl Shift {
 
     async fn advance(&mut self, reports: Vec<Report>) -> Said {
         let failed = reports.iter().any(|report| matches!(report.outcome, advance::Outcome::Failed(_)));
+        let ahead = match self.turn.last {
+            true => Ahead::End,
+            false if failed => Ahead::Failure,
+            false => Ahead::Steps,
+        };
         let advance = Advance {
             fence: self.cx.fence().clone(),
             run: self.errand.run,
@@ -216,7 +232,7 @@ impl Shift {
             plan: self.pinned.plan.clone(),
             index: self.turn.agent.index,
             leaving: self.cx.is_stopping(),
-            with_run: failed || self.turn.last,
+            ahead,
             reports,
         };
         let before = (self.turn.agent.attempt, self.attempts());
@@ -266,7 +282,7 @@ impl Shift {
         self.in_flight.retain(|call, flying| {
             let keep = wanted.contains(call);
             if !keep {
-                flying.task.abort();
+                flying.stop.abort();
             }
             keep
         });
@@ -336,19 +352,18 @@ impl Shift {
         };
         self.begun += 1;
         let number = self.begun;
-        let task = self.flight.spawn(async move {
-            // A tool that panics has failed; what it did before is not known.
-            let outcome = match Aborting(tokio::spawn(flying)).ended().await {
-                Some(outcome) => outcome,
-                None => {
-                    let fault =
-                        Fault { class: retry::Class::Deterministic, ..Fault::new("tool_crashed", "the tool panicked") };
-                    advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })
-                }
-            };
+        let (stop, stopped) = AbortHandle::new_pair();
+        // A tool that panics has failed; what it did before is not known.
+        let caught = AssertUnwindSafe(flying).catch_unwind().map(move |ended| {
+            let outcome = ended.unwrap_or_else(|_| {
+                let fault =
+                    Fault { class: retry::Class::Deterministic, ..Fault::new("tool_crashed", "the tool panicked") };
+                advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })
+            });
             (number, Report { task: call.task, step: call.step, attempt: call.attempt, outcome })
         });
-        self.in_flight.insert(call, Flying { number, task });
+        self.flight.push(Abortable::new(caught, stopped).map(Result::ok).boxed());
+        self.in_flight.insert(call, Flying { number, stop });
         Ok(None)
     }
 
@@ -392,21 +407,6 @@ fn render<'a>(input: &Input, look: &dyn Fn(&Source) -> Option<&'a Value>) -> Res
         unknown: false,
         retry_after: None,
     })
-}
-
-/// A task that ends with whoever waits for it.
-struct Aborting<T>(tokio::task::JoinHandle<T>);
-
-impl<T> Aborting<T> {
-    async fn ended(mut self) -> Option<T> {
-        (&mut self.0).await.ok()
-    }
-}
-
-impl<T> Drop for Aborting<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl JobCx {

@@ -23,7 +23,7 @@ fn org() -> &'static OrgId {
 }
 
 fn happened(id: JobId) -> Event {
-    Event { subject: Subject::Job(id), kind: "job.odd", data: Json::of(&json!({})) }
+    Event { subject: Subject::Job(id), kind: "job.odd", data: json!({}).into() }
 }
 
 /// A queued job that no rule has made.

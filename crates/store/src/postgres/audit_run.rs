@@ -59,7 +59,7 @@ async fn gather(tx: &Transaction<'_>, org: &OrgId, page: &[Row]) -> Result<BTree
     let (org, ids): (&str, Vec<Uuid>) = (org.as_str(), all.keys().map(|id| id.0).collect());
     let sql = format!("SELECT {AGENT} FROM run_agent WHERE org = $1 AND run = ANY($2)");
     for row in &ask(tx, &sql, &[&org, &ids]).await? {
-        let agent = run_rows::agent(row)?;
+        let agent = run_rows::agent(row, 0)?;
         if let Some(rows) = all.get_mut(&agent.run) {
             rows.agents.push(agent);
         }

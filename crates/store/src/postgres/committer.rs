@@ -1,5 +1,9 @@
 //! Committers: each takes what waits, commits it as a group on its own connection, answers,
 //! and begins again.
+//!
+//! Two at work would only get in each other's way: they want the same rows (an org's account, a lane), each
+//! would get half of what waits, and a statement for many rows costs little more than one for few. So the first
+//! does everything, and the others step in while it is held up, by a row that another node holds for instance.
 
 use super::commit::{Failed, Patience, attempt, committed};
 use super::link::{self, Link};
@@ -7,9 +11,11 @@ use super::resolve::{Became, resolve};
 use super::{OPEN_WAIT, Shared};
 use crate::error::StoreError;
 use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -20,8 +26,12 @@ const CONNECT_TRIES: u32 = 6;
 /// others wait behind them.
 const SINGLY_FOR: Duration = Duration::from_secs(15);
 
+/// A group that takes longer than this holds the others up.
+const HELD_UP: Duration = Duration::from_millis(20);
+
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
+    first: First,
     /// One permit per committer at work; closing waits for all of them.
     busy: Semaphore,
     committers: usize,
@@ -29,14 +39,72 @@ struct Line {
     closing: watch::Sender<bool>,
 }
 
+/// What the first committer is doing.
+#[derive(Default)]
+struct First {
+    /// Counts the beginnings and the ends of its groups, so it is odd while it is at one.
+    turns: AtomicU64,
+    /// The others are not watching; the next group wakes them.
+    unwatched: AtomicBool,
+    watch: Notify,
+    /// Told at the end of each group.
+    free: Notify,
+}
+
+impl First {
+    fn begins(&self) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        if self.unwatched.swap(false, Ordering::SeqCst) {
+            self.watch.notify_waiters();
+        }
+    }
+
+    fn ends(&self) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        // Nobody listens as a rule, and then it costs nothing.
+        self.free.notify_waiters();
+    }
+
+    /// Until it has been at one group for too long.
+    async fn held_up(&self) -> u64 {
+        loop {
+            let turns = self.turns.load(Ordering::SeqCst);
+            tokio::time::sleep(HELD_UP).await;
+            if self.turns.load(Ordering::SeqCst) != turns {
+                continue;
+            }
+            if turns % 2 == 1 {
+                return turns;
+            }
+            // Nothing happens: no need to look until something does.
+            let mut woken = pin!(self.watch.notified());
+            woken.as_mut().enable();
+            self.unwatched.store(true, Ordering::SeqCst);
+            if self.turns.load(Ordering::SeqCst) == turns {
+                woken.await;
+            }
+        }
+    }
+
+    /// Until it has ended that group.
+    async fn goes_on(&self, turns: u64) {
+        let mut freed = pin!(self.free.notified());
+        freed.as_mut().enable();
+        if self.turns.load(Ordering::SeqCst) == turns {
+            freed.await;
+        }
+    }
+}
+
 pub(super) fn spawn(shared: &Arc<Shared>, waiting: mpsc::Receiver<Message>, committers: usize) -> Vec<JoinHandle<()>> {
     let line = Arc::new(Line {
         waiting: Mutex::new(waiting),
+        first: First::default(),
         busy: Semaphore::new(committers),
         committers,
         closing: watch::Sender::new(false),
     });
-    (0..committers).map(|_| tokio::spawn(run(shared.clone(), line.clone()))).collect()
+    (0..committers).map(|n| tokio::spawn(run(shared.clone(), line.clone(), n == 0))).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,10 +114,23 @@ enum Fate {
     Dead,
 }
 
-async fn run(shared: Arc<Shared>, line: Arc<Line>) {
+async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
     let mut link = None;
     let mut closed = line.closing.subscribe();
+    // The group of the first that is helped out with.
+    let mut helping = None;
     loop {
+        let group_of_first = match helping {
+            None if !first => {
+                let held_up = tokio::select! {
+                    biased;
+                    _ = closed.wait_for(|closed| *closed) => return,
+                    held_up = line.first.held_up() => held_up,
+                };
+                *helping.insert(held_up)
+            }
+            helped => helped.unwrap_or_default(),
+        };
         let mut works = Vec::new();
         let mut closing = None;
         let permit = {
@@ -57,6 +138,10 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>) {
             let message = tokio::select! {
                 biased;
                 _ = closed.wait_for(|closed| *closed) => return,
+                () = line.first.goes_on(group_of_first), if !first => {
+                    helping = None;
+                    continue;
+                }
                 message = waiting.recv() => message,
             };
             let Some(message) = message else { return };
@@ -69,6 +154,9 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>) {
             }
             line.busy.acquire().await
         };
+        if first {
+            line.first.begins();
+        }
         // What a purge removes must not be what the commands beside it have just loaded.
         let (purges, works): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| matches!(work, Work::Purge(_)));
         let mut fate = group(&shared, &mut link, works).await;
@@ -76,6 +164,9 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>) {
             fate = group(&shared, &mut link, purges).await;
         }
         drop(permit);
+        if first {
+            line.first.ends();
+        }
         if fate != Fate::Alive {
             crash(&shared, &line).await;
             return;
@@ -200,7 +291,7 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], pat
             connects += 1;
             continue;
         };
-        let outcome = attempt(shared, open, works, patience).await;
+        let outcome = open.carrying(attempt(shared, open, works, patience)).await;
         let in_the_way = matches!(outcome, Err(Failed::Again));
         match outcome {
             Ok(()) => return Ok(()),

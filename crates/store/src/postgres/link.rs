@@ -1,10 +1,18 @@
 //! A connection for writing: its session settings, its backend and its prepared statements.
+//!
+//! It has no task of its own: whoever works with it moves its bytes as well. On the way of a commit from a
+//! worker to the disk and back every task that must be woken is time lost.
 
 use super::statements::Statements;
 use crate::error::StoreError;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Error, NoTls};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 
 /// The planner sees tables that are empty one moment and hold a backlog the next; what it knows
 /// about them is always old. So the shape of these plans is not left to it: nested loops over
@@ -17,35 +25,63 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqs
 pub(super) struct Link {
     pub client: Client,
     pub statements: Statements,
-    driver: JoinHandle<()>,
+    wire: Wire,
 }
 
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.driver.abort();
+/// The bytes of a connection; nothing once it has ended.
+struct Wire(Mutex<Option<Pin<Box<Connection<Socket, NoTlsStream>>>>>);
+
+impl Wire {
+    /// Moves what can be moved.
+    fn carry(&self, cx: &mut Context<'_>) {
+        let mut wire = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = wire.as_mut()
+            && let Poll::Ready(ended) = open.as_mut().poll(cx)
+        {
+            if let Err(e) = ended {
+                tracing::debug!(%e, "a database connection ended");
+            }
+            // Whoever still waits for an answer hears that none will come.
+            *wire = None;
+        }
+    }
+
+    /// Does the work, and what the connection has to do for it.
+    async fn carrying<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            // What is asked is sent in the same breath, and what was answered is heard.
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(done);
+            }
+            self.carry(cx);
+            work.as_mut().poll(cx)
+        })
+        .await
     }
 }
 
 impl Link {
+    /// Everything that is asked over this connection is asked in here.
+    pub async fn carrying<T>(&self, work: impl Future<Output = T>) -> T {
+        self.wire.carrying(work).await
+    }
+
     /// Ends the connection at once, without a word to the other side.
     #[cfg(feature = "faults")]
     pub fn cut(&self) {
-        self.driver.abort();
+        *self.wire.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub async fn open(config: &Config) -> Result<Self, Error> {
-        let (client, driver) = plain(config).await?;
-        let statements = match client.batch_execute(SESSION).await {
-            Ok(()) => Statements::prepare(&client).await,
-            Err(e) => Err(e),
+        let (client, connection) = config.connect(NoTls).await?;
+        let wire = Wire(Mutex::new(Some(Box::pin(connection))));
+        let prepared = async {
+            client.batch_execute(SESSION).await?;
+            Statements::prepare(&client).await
         };
-        match statements {
-            Ok(statements) => Ok(Self { client, statements, driver }),
-            Err(e) => {
-                driver.abort();
-                Err(e)
-            }
-        }
+        let statements = wire.carrying(prepared).await?;
+        Ok(Self { client, statements, wire })
     }
 }
 

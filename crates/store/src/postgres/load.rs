@@ -131,6 +131,9 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// What `now` and whoever says the same tell before anything else: the time, the transaction, the backend.
+const NOW_LEN: usize = 3;
+
 /// A question that is not sent when there is nothing to ask about.
 async fn rows_if(
     link: &Link,
@@ -168,6 +171,7 @@ pub(super) async fn load(
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
     let (deduping, in_lanes) = (!k.dedupes.0.is_empty(), !k.jobs.0.is_empty() || !k.lanes.0.is_empty());
+    let only_agents = plan.only_agents();
     // `join!` polls in order, and a statement is sent when it is first polled.
     let reading = async {
         join!(
@@ -175,7 +179,12 @@ pub(super) async fn load(
             rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
             rows_if(link, !k.docs.0.is_empty(), &s.lock_docs, &doc_keys),
             rows_if(link, !k.runs.0.is_empty(), &s.lock_runs, &run_keys),
-            rows_if(link, !k.agents.0.is_empty(), &s.lock_agents, &agent_keys),
+            rows_if(
+                link,
+                !k.agents.0.is_empty(),
+                if only_agents { &s.lock_agents_now } else { &s.lock_agents },
+                &agent_keys
+            ),
             rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
             rows_if(link, deduping || !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
@@ -193,7 +202,7 @@ pub(super) async fn load(
             promote(link, asking, &shift),
             join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
             rows_if(link, asking, &s.next_due, &[]),
-            link.client.query_one(&s.now, &[]),
+            rows_if(link, !only_agents, &s.now, &[]),
         )
     };
     let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
@@ -215,9 +224,13 @@ pub(super) async fn load(
         let run = run_rows::run(row)?;
         world.load_run(&run.org.clone(), run.id, Some(run));
     }
+    let before = if only_agents { NOW_LEN } else { 0 };
     for row in &agents {
-        let agent = run_rows::agent(row)?;
-        world.load_agent(&agent.org.clone(), agent.id, Some(agent));
+        // With the time comes one row per agent, also for one that is not there.
+        if !only_agents || row.try_get::<_, Option<Uuid>>(before + 1)?.is_some() {
+            let agent = run_rows::agent(row, before)?;
+            world.load_agent(&agent.org.clone(), agent.id, Some(agent));
+        }
     }
     if let Some(row) = crowd.first() {
         world.load_crowd(get(row, 0)?);
@@ -249,7 +262,10 @@ pub(super) async fn load(
         found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
     }
     freshen(link, &mut found, defs).await?;
-    Ok(Loaded { world, found, now: Micros(get::<i64>(&now, 0)? + shift), xid: get(&now, 1)?, backend: get(&now, 2)? })
+    let Some(now) = (if only_agents { agents.last() } else { now.first() }) else {
+        return Err(rows::garbled("no time").into());
+    };
+    Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: get(now, 1)?, backend: get(now, 2)? })
 }
 
 /// A candidate's payload was read in the snapshot from before it was locked. Where payloads can be

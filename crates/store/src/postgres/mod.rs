@@ -1,6 +1,6 @@
 //! PostgreSQL: several nodes on one database.
 //!
-//! Each node has two committers (connections that each run one group at a time), a small pool
+//! Each node has a committer (a connection that runs one group at a time) and one that stands by, a small pool
 //! for reading, one connection that sends and hears wake-ups, and a tailer that finds out how
 //! far the history is final. Row locks under READ COMMITTED are enough: jobs and definitions are
 //! locked, in one total order, before a decision looks at them, and what has no row to lock is
@@ -44,7 +44,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 
-/// More were slower where it was measured; grouping does the rest.
+/// One does the work; the other stands by for when that one is held up.
 const COMMITTERS: usize = 2;
 const READERS: usize = 4;
 /// How long a question may wait for a connection.

@@ -45,7 +45,7 @@ impl Db {
 
     pub(crate) async fn agent(&self, org: &OrgId, id: AgentId) -> Result<Option<Agent>, StoreError> {
         let sql = format!("SELECT {AGENT} FROM run_agent WHERE org = $1 AND id = $2");
-        self.ask(&sql, &[&org.as_str(), &id.0]).await?.first().map(run_rows::agent).transpose()
+        self.ask(&sql, &[&org.as_str(), &id.0]).await?.first().map(|row| run_rows::agent(row, 0)).transpose()
     }
 
     pub(crate) async fn agents(
@@ -62,7 +62,7 @@ impl Db {
         );
         let after = after.map_or(-1, u32::cast_signed);
         let found = self.ask(&sql, &[&org.as_str(), &run.0, &attempt.cast_signed(), &after, &row_limit(limit)]).await?;
-        found.iter().map(run_rows::agent).collect()
+        found.iter().map(|row| run_rows::agent(row, 0)).collect()
     }
 
     pub(crate) async fn step_records(

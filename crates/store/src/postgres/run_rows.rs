@@ -2,8 +2,9 @@
 
 use super::rows::{self, Result, garbled, get, parsed};
 use super::statements::Statements;
-use super::write::{Batch, col, int, params};
+use super::write::{Batch, Param, col, events, int, params};
 use crate::runs::{self, Opened};
+use baton_core::ledger::Posting;
 use baton_core::run::record::{Record, StepAt, StepRecord};
 use baton_core::run::{Agent, Run, StepState};
 use baton_core::{AgentId, Json, OrgId, RunId, World};
@@ -18,9 +19,10 @@ pub(super) fn run(row: &Row) -> Result<Run> {
     runs::run(RunId(get(row, 1)?), opened).map_err(garbled)
 }
 
-pub(super) fn agent(row: &Row) -> Result<Agent> {
-    let opened = Opened { org: parsed(row, 0)?, body: get(row, 2)?, head: rows::head(row, 3)? };
-    runs::agent(AgentId(get(row, 1)?), RunId(get(row, 6)?), opened).map_err(garbled)
+/// Its columns begin at `i`.
+pub(super) fn agent(row: &Row, i: usize) -> Result<Agent> {
+    let opened = Opened { org: parsed(row, i)?, body: get(row, i + 2)?, head: rows::head(row, i + 3)? };
+    runs::agent(AgentId(get(row, i + 1)?), RunId(get(row, i + 6)?), opened).map_err(garbled)
 }
 
 pub(super) fn step(row: &Row) -> Result<StepRecord> {
@@ -65,80 +67,53 @@ impl<'a> Batch<'a> {
                 col(plans, |(_, _, _, plan)| plan.as_str().to_owned()),
             ]
         });
-        self.agents(s, world);
-        self.records(s, world.record_writes());
-        let postings = world.posting_writes();
-        self.add(postings.len(), &s.insert_ledger, || {
-            params![
-                col(postings, |(org, _)| org.to_string()),
-                col(postings, |(_, p)| p.account.to_string()),
-                col(postings, |(_, p)| p.n),
-                col(postings, |(_, p)| p.kind.as_str()),
-                col(postings, |(_, p)| p.amount.micros()),
-                col(postings, |(_, p)| p.balance_after.micros()),
-                col(postings, |(_, p)| p.key.clone()),
-                col(postings, |(_, p)| p.run.map(|run| run.0)),
-                col(postings, |(_, p)| p.at.0),
-            ]
-        });
-    }
-
-    fn agents(&mut self, s: &'a Statements, world: &'a World) {
-        let (known, fresh): (Vec<_>, Vec<_>) = world.agent_writes().partition(|(found, _)| *found);
-        let fresh: Vec<&Agent> = fresh.into_iter().map(|(_, agent)| agent).collect();
-        self.add(fresh.len(), &s.insert_agents, || {
-            params![
-                col(&fresh, |a| a.org.as_str()),
-                col(&fresh, |a| a.id.0),
-                col(&fresh, |a| a.run.0),
-                col(&fresh, |a| int(a.run_attempt)),
-                col(&fresh, |a| int(a.index)),
-                col(&fresh, |a| a.state.as_str()),
-                col(&fresh, |a| a.job.map(|job| job.0)),
-                col(&fresh, |a| runs::text(*a)),
-                col(&fresh, |a| a.head.n),
-                col(&fresh, |a| a.head.hash.0.as_slice()),
-                col(&fresh, |a| a.head.at.0),
-            ]
-        });
-        let known: Vec<&Agent> = known.into_iter().map(|(_, agent)| agent).collect();
-        self.add(known.len(), &s.update_agents, || {
-            params![
-                col(&known, |a| a.org.as_str()),
-                col(&known, |a| a.id.0),
-                col(&known, |a| a.state.as_str()),
-                col(&known, |a| a.job.map(|job| job.0)),
-                col(&known, |a| runs::text(*a)),
-                col(&known, |a| a.head.n),
-                col(&known, |a| a.head.hash.0.as_slice()),
-                col(&known, |a| a.head.at.0),
-            ]
-        });
-    }
-
-    fn records(&mut self, s: &'a Statements, records: &'a [(OrgId, Record)]) {
+        let (known, fresh): (Vec<_>, Vec<_>) = world.agent_writes().partition(|write| write.found);
+        let fresh: Vec<&Agent> = fresh.into_iter().map(|write| write.agent).collect();
+        let known: Vec<&Agent> = known.into_iter().map(|write| write.agent).collect();
+        let records = world.record_writes();
         let steps: Vec<_> = (records.iter())
             .filter_map(|(org, record)| match record {
                 Record::Step(step) => Some((org, step)),
                 _ => None,
             })
             .collect();
-        self.add(steps.len(), &s.insert_steps, || {
+        let postings = world.posting_writes();
+        self.new_agents(s, &fresh);
+        self.records(s, records);
+        if known.is_empty() || steps.is_empty() {
+            self.add(known.len(), &s.update_agents, || agents(&known));
+            self.add(steps.len(), &s.insert_steps, || of_steps(&steps));
+            self.add(postings.len(), &s.insert_ledger, || ledger(postings));
+            return;
+        }
+        // Steps that have ended: one statement for all that follows from it.
+        let told: Vec<_> = world.events().iter().collect();
+        self.add(known.len(), &s.put_steps, || {
+            let parts = [agents(&known), of_steps(&steps), ledger(postings), events(&told)];
+            parts.into_iter().flatten().collect()
+        });
+        self.told = true;
+    }
+
+    fn new_agents(&mut self, s: &'a Statements, fresh: &[&'a Agent]) {
+        self.add(fresh.len(), &s.insert_agents, || {
             params![
-                col(&steps, |(org, _)| org.as_str()),
-                col(&steps, |(_, x)| x.agent.0),
-                col(&steps, |(_, x)| int(x.n)),
-                col(&steps, |(_, x)| x.run.0),
-                col(&steps, |(_, x)| int(x.at.agent_attempt)),
-                col(&steps, |(_, x)| int(x.at.task)),
-                col(&steps, |(_, x)| int(x.at.task_attempt)),
-                col(&steps, |(_, x)| int(x.at.step)),
-                col(&steps, |(_, x)| x.state.as_str()),
-                col(&steps, |(_, x)| x.ended_at.0),
-                col(&steps, |(_, x)| runs::more(x)),
-                col(&steps, |(_, x)| x.result.as_ref().map(Json::as_str)),
+                col(fresh, |a| a.org.as_str()),
+                col(fresh, |a| a.id.0),
+                col(fresh, |a| a.run.0),
+                col(fresh, |a| int(a.run_attempt)),
+                col(fresh, |a| int(a.index)),
+                col(fresh, |a| a.state.as_str()),
+                col(fresh, |a| a.job.map(|job| job.0)),
+                col(fresh, |a| runs::text(*a)),
+                col(fresh, |a| a.head.n),
+                col(fresh, |a| a.head.hash.0.as_slice()),
+                col(fresh, |a| a.head.at.0),
             ]
         });
+    }
+
+    fn records(&mut self, s: &'a Statements, records: &'a [(OrgId, Record)]) {
         let tasks: Vec<_> = (records.iter())
             .filter_map(|(org, record)| match record {
                 Record::Task(task) => Some((org, task)),
@@ -169,4 +144,48 @@ impl<'a> Batch<'a> {
             ]
         });
     }
+}
+
+fn agents<'a>(known: &[&'a Agent]) -> Vec<Param<'a>> {
+    params![
+        col(known, |a| a.org.as_str()),
+        col(known, |a| a.id.0),
+        col(known, |a| a.state.as_str()),
+        col(known, |a| a.job.map(|job| job.0)),
+        col(known, |a| runs::text(*a)),
+        col(known, |a| a.head.n),
+        col(known, |a| a.head.hash.0.as_slice()),
+        col(known, |a| a.head.at.0),
+    ]
+}
+
+fn of_steps<'a>(steps: &[(&'a OrgId, &'a StepRecord)]) -> Vec<Param<'a>> {
+    params![
+        col(steps, |(org, _)| org.as_str()),
+        col(steps, |(_, x)| x.agent.0),
+        col(steps, |(_, x)| int(x.n)),
+        col(steps, |(_, x)| x.run.0),
+        col(steps, |(_, x)| int(x.at.agent_attempt)),
+        col(steps, |(_, x)| int(x.at.task)),
+        col(steps, |(_, x)| int(x.at.task_attempt)),
+        col(steps, |(_, x)| int(x.at.step)),
+        col(steps, |(_, x)| x.state.as_str()),
+        col(steps, |(_, x)| x.ended_at.0),
+        col(steps, |(_, x)| runs::more(x)),
+        col(steps, |(_, x)| x.result.as_ref().map(Json::as_str)),
+    ]
+}
+
+fn ledger(postings: &[(OrgId, Posting)]) -> Vec<Param<'_>> {
+    params![
+        col(postings, |(org, _)| org.to_string()),
+        col(postings, |(_, p)| p.account.to_string()),
+        col(postings, |(_, p)| p.n),
+        col(postings, |(_, p)| p.kind.as_str()),
+        col(postings, |(_, p)| p.amount.micros()),
+        col(postings, |(_, p)| p.balance_after.micros()),
+        col(postings, |(_, p)| p.key.clone()),
+        col(postings, |(_, p)| p.run.map(|run| run.0)),
+        col(postings, |(_, p)| p.at.0),
+    ]
 }

@@ -52,6 +52,10 @@ statements! {
         CROSS JOIN LATERAL (SELECT {RUN} FROM run x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) r");
     lock_agents = format!("SELECT a.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
         CROSS JOIN LATERAL (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a");
+    /// The same with what `now` says, once per key and behind its lock: for groups that lock nothing else.
+    lock_agents_now = format!("SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid(), a.* \
+        FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) LEFT JOIN LATERAL \
+        (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a ON true");
     /// Waits for others only near the limit: see the function.
     crowd = "SELECT baton_crowd($1, $2)";
     /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids.
@@ -204,6 +208,23 @@ statements! {
     insert_steps = "INSERT INTO run_step (org, agent, n, run, agent_attempt, task, task_attempt, step, state, ended_at, \
         more, result) SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::int[], $6::int[], \
         $7::int[], $8::int[], $9::text[], $10::bigint[], $11::text[], $12::text[])";
+    /// What a step costs in the steady state, told at once: the four statements around this one in one.
+    put_steps = "WITH u AS (UPDATE run_agent SET state = k.state, job = k.job, body = k.body, head_n = k.head_n, \
+        head_hash = k.head_hash, head_at = k.head_at FROM unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], \
+        $5::text[], $6::bigint[], $7::bytea[], $8::bigint[]) AS k(org, id, state, job, body, head_n, head_hash, head_at) \
+        CROSS JOIN LATERAL (SELECT x.ctid FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        WHERE run_agent.ctid = t.ctid RETURNING 1), \
+        s AS (INSERT INTO run_step (org, agent, n, run, agent_attempt, task, task_attempt, step, state, ended_at, \
+        more, result) SELECT * FROM unnest($9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::int[], $14::int[], \
+        $15::int[], $16::int[], $17::text[], $18::bigint[], $19::text[], $20::text[])), \
+        l AS (INSERT INTO ledger (org, account, n, kind, amount, balance_after, key, run, at) \
+        SELECT * FROM unnest($21::text[], $22::text[], $23::bigint[], $24::text[], $25::bigint[], $26::bigint[], \
+        $27::text[], $28::uuid[], $29::bigint[])), \
+        e AS (INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
+        SELECT nextval('event_pos'), k.* FROM unnest($30::text[], $31::uuid[], $32::bigint[], $33::bigint[], $34::text[], \
+        $35::text[], $36::text[], $37::bytea[]) k) \
+        SELECT CASE WHEN count(*) <> cardinality($1) THEN \
+        baton_must_be(count(*), cardinality($1), 'an update of agents') END FROM u";
     insert_tasks = "INSERT INTO run_task (org, agent, n, run, body) \
         SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::text[])";
     insert_attempts = "INSERT INTO run_attempt (org, run, attempt, body) \

@@ -4,6 +4,7 @@ use super::link::Link;
 use super::statements::Statements;
 use crate::phase;
 use crate::records::ending_columns;
+use baton_core::event::Recorded;
 use baton_core::job::{Aside, Cold, Ending, Job, Status};
 use baton_core::world::JobWrite;
 use baton_core::{Micros, World};
@@ -18,6 +19,8 @@ pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 /// Statements with their rows as columns, in the order they will run.
 pub(super) struct Batch<'a> {
     statements: Vec<(&'a Statement, Vec<Param<'a>>)>,
+    /// The events are among them already.
+    pub(super) told: bool,
 }
 
 macro_rules! params {
@@ -37,7 +40,7 @@ pub(super) const fn int(n: u32) -> i32 {
 
 impl<'a> Batch<'a> {
     pub fn of(s: &'a Statements, world: &'a World, now: Micros) -> Self {
-        let mut batch = Self { statements: Vec::new() };
+        let mut batch = Self { statements: Vec::new(), told: false };
         batch.jobs(s, world, now);
         batch.queue(s, world, now);
         batch.runs(s, world);
@@ -275,19 +278,8 @@ impl<'a> Batch<'a> {
     }
 
     fn events(&mut self, s: &'a Statements, world: &'a World) {
-        let all: Vec<_> = world.events().iter().collect();
-        self.add(all.len(), &s.insert_events, || {
-            params![
-                col(&all, |e| e.org.as_str()),
-                col(&all, |e| e.subject),
-                col(&all, |e| e.n),
-                col(&all, |e| e.at.0),
-                col(&all, |e| e.kind.as_str()),
-                col(&all, |e| e.actor.as_str()),
-                col(&all, |e| e.data.as_str()),
-                col(&all, |e| e.hash.0.as_slice()),
-            ]
-        });
+        let all: Vec<_> = world.events().iter().filter(|_| !self.told).collect();
+        self.add(all.len(), &s.insert_events, || events(&all));
     }
 
     /// Sends everything, and the commit if it is wanted, without waiting in between. A commit
@@ -309,6 +301,19 @@ impl<'a> Batch<'a> {
         // Fewer than forty futures: polled in order, and so sent in order.
         join_all(sent).await.into_iter().collect()
     }
+}
+
+pub(super) fn events<'a>(all: &[&'a Recorded]) -> Vec<Param<'a>> {
+    params![
+        col(all, |e| e.org.as_str()),
+        col(all, |e| e.subject),
+        col(all, |e| e.n),
+        col(all, |e| e.at.0),
+        col(all, |e| e.kind.as_str()),
+        col(all, |e| e.actor.as_str()),
+        col(all, |e| e.data.as_str()),
+        col(all, |e| e.hash.0.as_slice()),
+    ]
 }
 
 const fn pause(status: &Status) -> Option<&'static str> {

@@ -1,11 +1,13 @@
 //! One group in one transaction.
 
+use super::open_agents::OpenAgents;
 use super::writer::{Inner, Writer};
 use super::{claim, load, store_error, write};
 use crate::error::StoreError;
 use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
 use baton_core::World;
 use baton_core::event::Recorded;
+use rusqlite::Connection;
 use std::collections::BTreeSet;
 
 /// Whether the writer lives on.
@@ -124,7 +126,9 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
             Err(failed) => Some(Err(failed)),
         };
         rollback(inner);
-        if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
+        if matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
+            inner.open_agents = OpenAgents::default();
+        } else {
             (inner.next_pos, inner.next_ord) = numbered;
         }
         if let Some(ended) = ended {
@@ -138,7 +142,12 @@ fn begin(inner: &Inner) -> Result<(), Failed> {
     if !inner.conn.is_autocommit() {
         rollback(inner);
     }
-    inner.conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| Failed::Down(store_error(e)))
+    run_cached(&inner.conn, "BEGIN IMMEDIATE").map_err(|e| Failed::Down(store_error(e)))
+}
+
+/// A statement without values or rows, parsed once.
+fn run_cached(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 fn rollback(inner: &Inner) {
@@ -160,7 +169,7 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     let now = super::writer::now(&writer.options);
     let defs = &writer.options.definitions;
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
-    let mut world = load::world(&inner.conn, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
+    let mut world = load::world(&inner.conn, &inner.open_agents, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
@@ -191,7 +200,7 @@ fn spoiled(why: StoreError) -> Failed {
     }
 }
 
-fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> Result<(), Failed> {
+fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], world: &World) -> Result<(), Failed> {
     let witness = witness(inner, world).map_err(|e| spoiled(store_error(e)))?;
     #[cfg(feature = "faults")]
     let committed = super::mishap::commit(writer, inner, works);
@@ -212,6 +221,7 @@ fn finish(writer: &Writer, inner: &Inner, works: &mut [Work], world: &World) -> 
             }
         },
     }
+    inner.open_agents.learn(world);
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);
     group::observe(&writer.options, world);
@@ -226,7 +236,7 @@ pub(super) enum Committed {
 }
 
 pub(super) fn commit(inner: &Inner) -> Committed {
-    let Err(e) = inner.conn.execute_batch("COMMIT") else { return Committed::Yes };
+    let Err(e) = run_cached(&inner.conn, "COMMIT") else { return Committed::Yes };
     let disk_failed = matches!(e.sqlite_error_code(), Some(rusqlite::ErrorCode::SystemIoFailure));
     if disk_failed {
         tracing::error!(%e, "the disk failed during a commit");

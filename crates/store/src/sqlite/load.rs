@@ -1,5 +1,6 @@
 //! Loading what a group must see. The one writer is alone, so nothing needs locking.
 
+use super::open_agents::OpenAgents;
 use super::query;
 use super::rows::{self, live_job, uuid};
 use super::run_rows;
@@ -19,10 +20,10 @@ use baton_core::{JobId, OrgId, World, dedupe};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
-pub(super) fn world(conn: &Connection, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
+pub(super) fn world(conn: &Connection, open: &OpenAgents, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
     let mut world = World::default();
     for (org, reads) in &plan.reads {
-        Loading { conn, org, defs, world: &mut world }.reads(reads)?;
+        Loading { conn, open, org, defs, world: &mut world }.reads(reads)?;
     }
     for key in &plan.onces {
         world.load_once(key.clone(), once(conn, key)?);
@@ -33,6 +34,7 @@ pub(super) fn world(conn: &Connection, plan: &Plan, defs: &Definitions) -> rusql
 /// What one org's commands must see.
 struct Loading<'a> {
     conn: &'a Connection,
+    open: &'a OpenAgents,
     org: &'a OrgId,
     defs: &'a Definitions,
     world: &'a mut World,
@@ -40,7 +42,7 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     fn reads(&mut self, reads: &Reads) -> rusqlite::Result<()> {
-        let Self { conn, org, .. } = *self;
+        let Self { conn, open, org, .. } = *self;
         for key in &reads.definitions {
             self.world.load_definition(org, key.clone(), definition(conn, org, key)?);
         }
@@ -51,7 +53,11 @@ impl Loading<'_> {
             self.world.load_run(org, *id, run_rows::load_run(conn, org, *id)?);
         }
         for id in &reads.agents {
-            self.world.load_agent(org, *id, run_rows::load_agent(conn, org, *id)?);
+            let agent = match open.get(org, *id) {
+                Some(agent) => Some(agent.clone()),
+                None => run_rows::load_agent(conn, org, *id)?,
+            };
+            self.world.load_agent(org, *id, agent);
         }
         if reads.crowd > 0 {
             let sum = "SELECT coalesce(sum(waiting), 0) FROM crowd";

@@ -18,6 +18,7 @@ mod load;
 mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
+mod open_agents;
 mod query;
 mod query_queue;
 mod query_run;
@@ -135,7 +136,7 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;",
     )?;
-    prepare_once(&conn, 64)?;
+    prepare_once(&conn, 256)?;
     Ok(conn)
 }
 

@@ -5,6 +5,7 @@ use crate::runs::{self, Opened};
 use baton_core::event::Head;
 use baton_core::run::record::{Record, StepAt, StepRecord};
 use baton_core::run::{Agent, Run, StepState};
+use baton_core::world::AgentWrite;
 use baton_core::{AgentId, Json, OrgId, RunId, World};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -76,8 +77,8 @@ pub(super) fn write(conn: &Connection, world: &World) -> rusqlite::Result<()> {
         conn.prepare_cached("INSERT INTO run_plan (org, id, document, plan) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![org.as_str(), id.0.as_bytes(), document.as_str(), plan.as_str()])?;
     }
-    for (found, agent) in world.agent_writes() {
-        write_agent(conn, found, agent)?;
+    for write in world.agent_writes() {
+        write_agent(conn, write)?;
     }
     for (org, record) in world.record_writes() {
         write_record(conn, org, record)?;
@@ -102,22 +103,27 @@ pub(super) fn write(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn write_agent(conn: &Connection, found: bool, agent: &Agent) -> rusqlite::Result<()> {
+fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<()> {
+    let AgentWrite { found, moved, agent } = write;
     let (state, job) = (agent.state.as_str(), agent.job.map(|job| job.0.into_bytes()));
     if found {
-        conn.prepare_cached(
-            "UPDATE run_agent SET state = ?3, job = ?4, body = ?5, head_n = ?6, head_hash = ?7, head_at = ?8 \
-             WHERE org = ?1 AND id = ?2",
-        )?
-        .execute(params![
+        // What stays as it is is left alone: an index over it would be written anew.
+        let sql = if moved {
+            "UPDATE run_agent SET body = ?3, head_n = ?4, head_hash = ?5, head_at = ?6, state = ?7, job = ?8 \
+             WHERE org = ?1 AND id = ?2"
+        } else {
+            "UPDATE run_agent SET body = ?3, head_n = ?4, head_hash = ?5, head_at = ?6 \
+             WHERE org = ?1 AND id = ?2 AND state = ?7 AND job IS ?8"
+        };
+        conn.prepare_cached(sql)?.execute(params![
             agent.org.as_str(),
             agent.id.0.as_bytes(),
-            state,
-            job,
             runs::text(agent),
             agent.head.n,
             agent.head.hash.0,
             agent.head.at.0,
+            state,
+            job,
         ])?;
         return Ok(());
     }

@@ -15,7 +15,7 @@ use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 
 pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(), StoreError> {
-    let Inner { conn, next_pos, next_ord } = inner;
+    let Inner { conn, next_pos, next_ord, .. } = inner;
     for write in world.job_writes() {
         match write {
             JobWrite::Insert(job, cold, ending) => {

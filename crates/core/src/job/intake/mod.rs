@@ -20,8 +20,9 @@ use crate::rules::Rules;
 use crate::template::Facts;
 use crate::time::Micros;
 use crate::timer;
+use crate::told::Told;
 use crate::world::View;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What taking this order in must see.
@@ -139,14 +140,13 @@ impl<'a> Intake<'a> {
     pub fn finish(mut self) -> Changes {
         let mut changes = std::mem::take(&mut self.changes);
         for Made { job, cold } in self.made {
-            let queued = json!({
-                "from": "received",
-                "lane": job.lane.key.as_str(),
-                "payload_sha256": cold.payload.digest(),
-                "requeued_from": cold.requeued_from,
-                "session": cold.source_session,
-                "version": job.kind.version,
-            });
+            let queued = Told::none()
+                .and("from", "received")
+                .and("lane", job.lane.key.as_str())
+                .and("payload_sha256", &cold.payload.digest())
+                .and("requeued_from", &cold.requeued_from)
+                .and("session", &cold.source_session)
+                .and("version", &job.kind.version);
             changes = changes.and(job.tells("job.queued", queued)).and(job.sinks(
                 self.defs,
                 Some(&cold.payload),

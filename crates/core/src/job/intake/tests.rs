@@ -10,6 +10,7 @@ use crate::job::{Failure, State};
 use crate::lane::Limit;
 use crate::name::OrgId;
 use crate::time::Span;
+use serde_json::json;
 
 fn deduped(mode: Mode) -> BenchTop {
     let rule = dedupe::Rule { mode, key: Some("{project}:{payload.k}".parse().unwrap()) };

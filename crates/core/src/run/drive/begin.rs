@@ -7,6 +7,7 @@ use super::super::state::StepState;
 use super::Drive;
 use crate::command::Unseen;
 use crate::credits::Credits;
+use crate::name::PlanName;
 use std::collections::BTreeMap;
 
 impl Drive<'_, '_> {
@@ -111,7 +112,8 @@ impl Drive<'_, '_> {
             return self.step_failed(at, Fault::fatal("insufficient_credits", &message), None);
         }
         let (task, step) = self.names(at.0, at.1);
-        self.begun.push(format!("{}.{}", task.as_str().unwrap_or("?"), step.as_str().unwrap_or("?")));
+        let (task, step) = (task.map_or("?", PlanName::as_str), step.map_or("?", PlanName::as_str));
+        self.begun.push(format!("{task}.{step}"));
         if let Some(step) = self.step_mut(at) {
             step.attempt += 1;
             step.lost = 0;

@@ -18,10 +18,12 @@ use super::{Agent, Fault, Run};
 use crate::changes::Changes;
 use crate::command::{Ctx, Reads, Unseen};
 use crate::event::Event;
+use crate::name::PlanName;
 use crate::plan::AgentPlan;
 use crate::time::Micros;
+use crate::told::Told;
 use crate::world::View;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) use money::allocate;
 
@@ -188,16 +190,16 @@ impl<'a, 'c> Drive<'a, 'c> {
         Ok(self.run.insert(run))
     }
 
-    pub(super) fn tell(&mut self, kind: &'static str, more: Value) {
+    pub(super) fn tell(&mut self, kind: &'static str, more: impl Into<Told>) {
         let event = self.agent.tells(kind, more);
         self.changes.events.push(event);
     }
 
     /// How a task and a step are called.
-    fn names(&self, task: u32, step: u32) -> (Value, Value) {
+    fn names(&self, task: u32, step: u32) -> (Option<&'a PlanName>, Option<&'a PlanName>) {
         let plan = self.plan.tasks.get(task as usize);
         let step = plan.and_then(|plan| plan.steps.get(step as usize));
-        (json!(plan.map(|plan| &plan.name)), json!(step.map(|step| &step.name)))
+        (plan.map(|plan| &plan.name), step.map(|step| &step.name))
     }
 
     /// What the worker does next, and all that is to be written.
@@ -236,15 +238,11 @@ impl<'a, 'c> Drive<'a, 'c> {
         if self.begun.is_empty() {
             return;
         }
-        let begun = json!(std::mem::take(&mut self.begun));
+        let begun = std::mem::take(&mut self.begun);
         let of_agent = |event: &&mut Event| event.subject == crate::event::Subject::Agent(self.agent.id);
         match self.changes.events.iter_mut().rev().find(of_agent) {
-            Some(event) => {
-                let mut data = event.data.value();
-                data["begun"] = begun;
-                event.data = crate::Json::of(&data);
-            }
-            None => self.tell("step.started", json!({ "begun": begun })),
+            Some(event) => event.data.put("begun", &begun[..]),
+            None => self.tell("step.started", Told::none().and("begun", &begun[..])),
         }
     }
 

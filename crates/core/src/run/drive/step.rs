@@ -12,7 +12,9 @@ use crate::command::Unseen;
 use crate::decision::{self, Case, Question, Subject};
 use crate::id::DecisionId;
 use crate::limits;
+use crate::name::PlanName;
 use crate::plan::Effect;
+use crate::told::Told;
 use serde_json::{Value, json};
 
 /// Workers that may be lost during one call before that counts as its failure.
@@ -105,7 +107,7 @@ impl Drive<'_, '_> {
         let question = json!({
             "prompt": format!(
                 "Was step {} of task {} done? Its call was cut off ({}), and it must not happen twice.",
-                text(&step), text(&task), why.code
+                text(step), text(task), why.code
             ),
             "options": [
                 { "name": "done", "label": "It was done: go on" },
@@ -188,18 +190,18 @@ impl Drive<'_, '_> {
             StepState::Cancelled | StepState::Pending | StepState::Running => "step.cancelled",
         };
         let more = &record.more;
-        let mut told = json!({ "attempts": more.attempts, "n": record.n, "state": record.state });
+        let mut told = Told::none().and("attempts", &more.attempts).and("n", &record.n).and("state", &record.state);
         if !more.charged.is_zero() {
-            told["charged"] = json!(more.charged);
+            told.put("charged", &more.charged);
         }
         if let Some(result) = &record.result {
-            told["result_sha256"] = json!(result.digest());
+            told.put("result_sha256", &result.digest());
         }
         if let Some(error) = &more.error {
-            told["reason"] = json!(error.code);
+            told.put("reason", &error.code);
         }
         if more.carried {
-            told["carried"] = json!(true);
+            told.put("carried", &true);
         }
         self.tell_step(kind, at, told);
     }
@@ -208,13 +210,9 @@ impl Drive<'_, '_> {
         self.agent.step_mut(at)
     }
 
-    pub(super) fn tell_step(&mut self, kind: &'static str, at: (u32, u32), more: Value) {
+    pub(super) fn tell_step(&mut self, kind: &'static str, at: (u32, u32), more: impl Into<Told>) {
         let (task, step) = self.names(at.0, at.1);
-        let mut told = json!({ "step": step, "task": task });
-        if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
-            told.extend(more);
-        }
-        self.tell(kind, told);
+        self.tell(kind, more.into().and("step", &step).and("task", &task));
     }
 
     pub(super) fn is_unsafe(&self, at: (u32, u32)) -> bool {
@@ -226,6 +224,6 @@ impl Drive<'_, '_> {
     }
 }
 
-fn text(name: &Value) -> &str {
-    name.as_str().unwrap_or("?")
+fn text(name: Option<&PlanName>) -> &str {
+    name.map_or("?", PlanName::as_str)
 }

@@ -257,7 +257,7 @@ impl Stage {
     /// The current attempt's agents, in the order of the plan.
     pub fn agents(&self) -> Vec<&Agent> {
         let ids = &self.get().agents;
-        ids.iter().map(|id| self.world.agent_writes().map(|(_, a)| a).find(|a| a.id == *id).unwrap()).collect()
+        ids.iter().map(|id| self.world.agent_writes().map(|w| w.agent).find(|a| a.id == *id).unwrap()).collect()
     }
 
     pub fn agent_states(&self) -> Vec<AgentState> {

@@ -10,6 +10,7 @@ use crate::plan::{AgentPlan, Plan};
 use crate::run::audit::{self, Facts, Tally};
 use crate::run::record::Record;
 use crate::run::{Agent, Run, State};
+use crate::world::AgentWrite;
 use crate::world::World;
 use std::collections::BTreeMap;
 
@@ -60,7 +61,7 @@ fn order(agent: &Agent, plan: &AgentPlan, wrong: &mut Vec<String>) {
 impl Watch {
     pub fn look(&mut self, world: &World, plan: &Plan) -> Vec<String> {
         let mut wrong = Vec::new();
-        for (_, agent) in world.agent_writes() {
+        for AgentWrite { agent, .. } in world.agent_writes() {
             order(agent, &plan.agents[agent.index as usize], &mut wrong);
         }
         self.moves(world, &mut wrong);
@@ -87,7 +88,7 @@ impl Watch {
     }
 
     fn facts<'a>(&self, run: &'a Run, world: &'a World) -> Facts<'a> {
-        let agents = world.agent_writes().map(|(_, agent)| agent).filter(|agent| agent.run == run.id);
+        let agents = world.agent_writes().map(|write| write.agent).filter(|agent| agent.run == run.id);
         let timer = world.timer_writes().find(|(_, key, _)| **key == Run::timer(run.id)).and_then(|(_, _, at)| at);
         let jobs = world.job_writes().filter_map(|write| match write {
             crate::world::JobWrite::Insert(job, ..) => (!job.is_ended()).then_some(job.id),
@@ -148,7 +149,7 @@ impl Watch {
     /// People say so.
     pub fn answered(&mut self, case: &Case, world: &World) {
         let Subject::Step { agent, task, step, .. } = case.subject else { return };
-        let index = world.agent_writes().map(|(_, a)| a).find(|a| a.id == agent).unwrap().index;
+        let index = world.agent_writes().map(|w| w.agent).find(|a| a.id == agent).unwrap().index;
         let said = match case.closed.as_ref().and_then(|closed| closed.option.as_ref()).map(|o| o.as_str()) {
             Some("done") => Known::Done,
             Some("not_done") => Known::NotDone,

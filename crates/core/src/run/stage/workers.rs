@@ -9,7 +9,7 @@ use crate::job::recover::{Recover, Why};
 use crate::job::settle::{self, Settle};
 use crate::job::{Fence, Job};
 use crate::plan::Effect;
-use crate::run::advance::{Advance, AdvanceError, Outcome, Report};
+use crate::run::advance::{Advance, AdvanceError, Ahead, Outcome, Report};
 use crate::run::take::{Take, TakeError};
 use crate::run::{Call, Errand, Turn};
 use crate::time::{Micros, Span};
@@ -180,7 +180,7 @@ impl Stage {
             plan: self.plan.clone(),
             index: hands.index,
             reports: reports.collect(),
-            with_run: false,
+            ahead: Ahead::Steps,
         };
         let turn = self.decide(&advance);
         match &turn {

@@ -114,7 +114,8 @@ CREATE TABLE ledger (
     at            bigint NOT NULL,
     PRIMARY KEY (org, account, n)
 );
-CREATE UNIQUE INDEX ledger_once ON ledger (org, account, kind, key);
+-- A grant is given once, whoever asks twice. All other keys follow from where their entries stand.
+CREATE UNIQUE INDEX ledger_once ON ledger (org, account, key) WHERE kind = 'grant';
 CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger FOR EACH ROW
 EXECUTE FUNCTION baton_never('the ledger is append-only');
 CREATE TRIGGER ledger_is_never_removed BEFORE DELETE ON ledger FOR EACH ROW

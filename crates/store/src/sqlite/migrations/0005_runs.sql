@@ -71,7 +71,7 @@ CREATE TABLE run_step (
     result        TEXT,
     PRIMARY KEY (org, agent, n),
     CHECK (result IS NULL OR state = 'completed')
-) WITHOUT ROWID;
+);
 CREATE TRIGGER run_step_is_never_changed BEFORE UPDATE ON run_step
 BEGIN SELECT RAISE(ABORT, 'what has ended of a run never changes'); END;
 CREATE TRIGGER run_step_is_never_removed BEFORE DELETE ON run_step
@@ -114,8 +114,9 @@ CREATE TABLE ledger (
     run           BLOB,
     at            INTEGER NOT NULL,
     PRIMARY KEY (org, account, n)
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX ledger_once ON ledger (org, account, kind, key);
+);
+-- A grant is given once, whoever asks twice. All other keys follow from where their entries stand.
+CREATE UNIQUE INDEX ledger_once ON ledger (org, account, key) WHERE kind = 'grant';
 CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_is_never_removed BEFORE DELETE ON ledger
