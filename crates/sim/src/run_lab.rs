@@ -174,16 +174,7 @@ pub fn toolbox(deeds: &Deeds) -> Toolbox {
 /// What creating a run of this document says.
 pub fn create(document: &Value, tools: &Tools) -> Result<Create> {
     let compiled = plan::check(document, tools).map_err(|problems| anyhow!("{problems:?}"))?;
-    Ok(Create {
-        org: OrgId::default(),
-        project: compiled.project,
-        name: compiled.name,
-        labels: compiled.labels,
-        priority: compiled.priority,
-        budget: compiled.budget,
-        document: Json::of(document),
-        plan: Arc::new(compiled.plan),
-    })
+    Ok(Create::new(OrgId::default(), Json::of(document), compiled))
 }
 
 pub async fn grant(store: &Store, credits: u32) -> Result<()> {

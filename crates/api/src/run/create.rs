@@ -27,16 +27,7 @@ pub async fn create(State(app): State<App>, caller: Caller, sent: Sent) -> Resul
     caller.reach_project(&compiled.project)?;
     let document = Json::of(&document);
     let keyed = sent.keyed("POST /api/v1/runs", &document);
-    let command = Create {
-        org: caller.org.clone(),
-        project: compiled.project,
-        name: compiled.name,
-        labels: compiled.labels,
-        priority: compiled.priority,
-        budget: compiled.budget,
-        document,
-        plan: Arc::new(compiled.plan),
-    };
+    let command = Create::new(caller.org.clone(), document, compiled);
     let render = |run: &Run| rendered(201, &baton_wire::Run::of(run, &Live::default(), run.created_at));
     idempotency::commit(&app, &caller, command, keyed, render).await
 }

@@ -1,7 +1,7 @@
 //! Making a run. Nothing of it happens until it is started.
 
 use super::{Counts, Money, Priority, Run, RunError, State, Terms};
-use crate::canon::Json;
+use crate::canon::{Digest, Json};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads};
 use crate::credits::Credits;
@@ -10,11 +10,10 @@ use crate::event::Head;
 use crate::id::RunId;
 use crate::ledger::OrgAccount;
 use crate::name::{OrgId, ProjectId};
-use crate::plan::Plan;
+use crate::plan::Compiled;
 use crate::world::View;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Create {
@@ -26,7 +25,20 @@ pub struct Create {
     pub budget: Credits,
     /// As it was sent in.
     pub document: Json,
-    pub plan: Arc<Plan>,
+    pub document_sha256: Digest,
+    /// What it was understood as.
+    pub plan: Json,
+    pub terms: Terms,
+}
+
+impl Create {
+    /// Everything that can be known before deciding is worked out here: whoever decides keeps others waiting.
+    pub fn new(org: OrgId, document: Json, compiled: Compiled) -> Self {
+        let Compiled { project, name, labels, priority, budget, plan, task: _ } = compiled;
+        let text = Json::of(&serde_json::to_value(&plan).unwrap_or_default());
+        let (document_sha256, terms) = (document.digest(), Terms::of(&plan, text.digest()));
+        Self { org, project, name, labels, priority, budget, document, document_sha256, plan: text, terms }
+    }
 }
 
 impl Command for Create {
@@ -48,7 +60,6 @@ impl Command for Create {
                 return Decision::Refused(RunError::Short { wanted: self.budget, available });
             }
         }
-        let plan = Json::of(&serde_json::to_value(&*self.plan).unwrap_or_default());
         let run = Run {
             org: self.org.clone(),
             id: RunId(cx.ids.uuid()),
@@ -56,7 +67,7 @@ impl Command for Create {
             name: self.name.clone(),
             labels: self.labels.clone(),
             priority: self.priority,
-            terms: Terms::of(&self.plan, plan.digest()),
+            terms: self.terms.clone(),
             budget: self.budget,
             state: State::Created,
             attempt: 0,
@@ -81,12 +92,12 @@ impl Command for Create {
         };
         let told = json!({
             "budget": run.budget,
-            "document_sha256": self.document.digest(),
+            "document_sha256": self.document_sha256,
             "name_sha256": Json::of(&json!(run.name)).digest(),
             "plan_sha256": run.terms.plan,
         });
         let mut changes = Changes::none().event(run.tells("run.created", told));
-        changes.runs.push(super::Change::Create(Box::new(run.clone()), self.document.clone(), plan));
+        changes.runs.push(super::Change::Create(Box::new(run.clone()), self.document.clone(), self.plan.clone()));
         Decision::Done(run, changes)
     }
 }

@@ -28,8 +28,10 @@ pub(super) struct Link {
     wire: Wire,
 }
 
+type Bytes = Pin<Box<Connection<Socket, NoTlsStream>>>;
+
 /// The bytes of a connection; nothing once it has ended.
-struct Wire(Mutex<Option<Pin<Box<Connection<Socket, NoTlsStream>>>>>);
+struct Wire(Mutex<Option<Bytes>>);
 
 impl Wire {
     /// Moves what can be moved.

@@ -25,7 +25,7 @@ use crate::job::Job;
 use crate::ledger::grant::Grant;
 use crate::ledger::{Kind, OrgAccount};
 use crate::name::{OrgId, TypeName};
-use crate::plan::Plan;
+use crate::plan::{Compiled, Plan};
 use crate::rng::Rng;
 use crate::time::{Micros, Span};
 use crate::timer;
@@ -133,16 +133,16 @@ impl Stage {
 
     pub fn create(&mut self, budget: Credits) -> Result<Run, RunError> {
         let document = Json::of(&json!({ "agents": [] }));
-        let create = Create {
-            org: org(),
-            project: "p1".parse().unwrap(),
-            name: "a run".to_owned(),
-            labels: BTreeMap::new(),
-            priority: Priority::Normal,
+        let compiled = Compiled {
+            plan: Plan::clone(&self.plan),
             budget,
-            document,
-            plan: Arc::clone(&self.plan),
+            name: "a run".to_owned(),
+            task: String::new(),
+            project: "p1".parse().unwrap(),
+            priority: Priority::Normal,
+            labels: BTreeMap::new(),
         };
+        let create = Create::new(org(), document, compiled);
         let run = self.decide(&create)?;
         self.run = run.id;
         Ok(run)
