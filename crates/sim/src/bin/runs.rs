@@ -8,22 +8,24 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
 use baton_core::credits::Credits;
+use baton_core::event::Note;
 use baton_core::ledger::grant::Grant;
 use baton_core::plan::{self, Doer, Effect};
 use baton_core::rules::Rules;
+use baton_core::run::State;
 use baton_core::run::create::Create;
 use baton_core::run::start::Start;
-use baton_core::{OrgId, RunId};
+use baton_core::{JobId, OrgId, RunId};
 use baton_engine::run::{Called, Tool, ToolCall, Toolbox};
 use baton_engine::{Engine, Options, OsEntropy, Registry, SystemClock};
 use baton_sim::lab::{Lab, Place, name};
-use baton_sim::run_lab::{create, even, until};
+use baton_sim::run_lab::{create, even};
 use baton_sim::schema;
 use baton_store::raw::{RawPostgres, RawSqlite};
-use baton_store::{Backend, OpenOptions, Store};
+use baton_store::{Backend, Observer, OpenOptions, Store};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -60,13 +62,29 @@ struct Noop {
     last: Arc<Mutex<BTreeMap<RunId, Instant>>>,
     gaps: Arc<Mutex<Vec<Duration>>>,
     marks: Arc<Mutex<Vec<Instant>>>,
-    /// Whoever waits for the last call of a run, and how many are still to come.
-    awaited: Arc<Mutex<BTreeMap<RunId, Awaited>>>,
 }
 
-struct Awaited {
-    left: usize,
-    last: Arc<Notify>,
+/// Hears when jobs have ended. Looking at runs all the time would cost more than they do.
+#[derive(Default)]
+struct Ends(Mutex<BTreeMap<JobId, Arc<Notify>>>);
+
+impl Ends {
+    /// Told when the job has ended, or at once if it has.
+    fn of(&self, job: JobId) -> Arc<Notify> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(job).or_default().clone()
+    }
+
+    fn forget(&self, job: JobId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    }
+}
+
+impl Observer for Ends {
+    fn committed(&self, notes: &[Note]) {
+        for note in notes.iter().filter(|note| note.what == "job.completed") {
+            self.of(note.job).notify_one();
+        }
+    }
 }
 
 impl Noop {
@@ -79,22 +97,6 @@ impl Noop {
             self.gaps.lock().unwrap_or_else(PoisonError::into_inner).push(now - before);
         }
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).push(now);
-        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiting) = awaited.get_mut(&run) {
-            waiting.left -= 1;
-            if waiting.left == 0 {
-                waiting.last.notify_one();
-                awaited.remove(&run);
-            }
-        }
-    }
-
-    /// Told when so many calls of the run were made. Looking at the run all the time would cost more than it.
-    fn last(&self, run: RunId, calls: usize) -> Arc<Notify> {
-        let last = Arc::new(Notify::new());
-        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
-        awaited.insert(run, Awaited { left: calls, last: last.clone() });
-        last
     }
 
     fn forget(&self) {
@@ -143,6 +145,7 @@ struct Bench<'a> {
     store_name: &'static str,
     engine: Engine,
     noop: Noop,
+    ends: Arc<Ends>,
     toolbox: Toolbox,
     figures: Vec<Figure>,
 }
@@ -156,13 +159,14 @@ async fn measure(lab: &Lab, only: Option<usize>) -> Result<Vec<Figure>> {
     toolbox.add(name("noop"), about, noop.clone())?;
     let mut registry = Registry::empty();
     registry.work(toolbox.clone());
-    let store = open(lab, &registry).await?;
+    let ends = Arc::new(Ends::default());
+    let store = open(lab, &registry, ends.clone()).await?;
     let grant =
         Grant { org: OrgId::default(), amount: Credits::whole(100_000_000), key: "bench".to_owned(), note: None };
     store.commit(grant, Actor::Api).await?;
     let engine = Engine::start(store, registry, Options::new(name("bench"))).await?;
     let store_name = if lab.url().is_some() { "postgres" } else { "sqlite" };
-    let mut bench = Bench { lab, store_name, engine, noop, toolbox, figures: Vec::new() };
+    let mut bench = Bench { lab, store_name, engine, noop, ends, toolbox, figures: Vec::new() };
     // First, while memory holds nothing else; they wait on beside all that follows.
     if only.is_none() {
         bench.waiting().await?;
@@ -178,10 +182,11 @@ async fn measure(lab: &Lab, only: Option<usize>) -> Result<Vec<Figure>> {
 }
 
 /// As in production: no faults, real clock, real randomness.
-async fn open(lab: &Lab, registry: &Registry) -> Result<Store> {
+async fn open(lab: &Lab, registry: &Registry, ends: Arc<Ends>) -> Result<Store> {
     let definitions = Arc::new(registry.definitions(Rules::default()));
     let mut options =
         OpenOptions::new(lab.data_dir("bench"), Arc::new(SystemClock), Arc::new(OsEntropy::default()), definitions);
+    options.observer = Some(ends);
     if let Some(url) = lab.url() {
         options.backend = Backend::Postgres(url.to_owned());
     }
@@ -201,14 +206,16 @@ impl Bench<'_> {
         Ok(run.id)
     }
 
-    /// From being made to having ended.
-    async fn whole(&self, create: Create, calls: usize) -> Result<()> {
+    /// From being made to having ended. It has one agent, so its one job ends right after it.
+    async fn whole(&self, create: Create) -> Result<()> {
         let (store, org) = (self.engine.store(), OrgId::default());
         let run = store.commit(create, Actor::Api).await?;
-        let last = self.noop.last(run.id, calls);
-        store.commit(Start { org, run: run.id }, Actor::Api).await?;
-        last.notified().await;
-        until(store, run.id, |run| run.state.is_ended()).await?;
+        let started = store.commit(Start { org: org.clone(), run: run.id }, Actor::Api).await?;
+        let job = started.job.context("a run that was started has a job")?;
+        self.ends.of(job).notified().await;
+        self.ends.forget(job);
+        let ended = store.run(&org, run.id).await?.context("a run is never removed")?;
+        ensure!(ended.state == State::Completed, "{ended:?}");
         Ok(())
     }
 
@@ -225,7 +232,7 @@ impl Bench<'_> {
             let steps_before = &AtomicU64::new(u64::MAX);
             try_join_all((0..at_once).map(|_| async {
                 while Instant::now() < end {
-                    this.whole(create.clone(), STEPS).await?;
+                    this.whole(create.clone()).await?;
                     if began.elapsed() > WARM_UP {
                         let so_far = this.noop.calls.load(Ordering::Relaxed);
                         steps_before.fetch_min(so_far, Ordering::Relaxed);
@@ -253,7 +260,7 @@ impl Bench<'_> {
     /// The last tenth must not take longer than the first.
     async fn long(&mut self) -> Result<()> {
         self.noop.forget();
-        self.whole(create(&even(1, 1, LONG, "noop"), self.toolbox.known())?, LONG).await?;
+        self.whole(create(&even(1, 1, LONG, "noop"), self.toolbox.known())?).await?;
         let marks = self.noop.marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let tenth = LONG / 10;
         let took = |from: usize| (marks[from + tenth - 1] - marks[from]).as_secs_f64();

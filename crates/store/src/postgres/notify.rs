@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::{AsyncMessage, Client, Error, NoTls};
 
 const RECONNECT: Duration = Duration::from_secs(1);
+/// Between two messages to the others: what is committed meanwhile is told with one.
+const PACE: Duration = Duration::from_millis(2);
 /// Wake-ups heard and not yet passed on; more than these say nothing new.
 const HEARD_MAX: usize = 64;
 
@@ -98,7 +100,12 @@ async fn exchange(
     let send = client.prepare("SELECT pg_notify($1, $2)").await?;
     // Whatever was said while nobody listened.
     hear(shared, ALL);
+    let mut next = Instant::now();
     loop {
+        let posted = async {
+            tokio::time::sleep_until(next).await;
+            shared.outbox.posted.notified().await;
+        };
         tokio::select! {
             biased;
             message = heard.recv() => match message {
@@ -106,10 +113,11 @@ async fn exchange(
                 Some(_) => {}
                 None => return Ok(()),
             },
-            () = shared.outbox.posted.notified() => {
+            () = posted => {
                 let bits = shared.outbox.bits.swap(0, Ordering::AcqRel);
                 if bits != 0 {
                     client.query(&send, &[&channel, &bits.to_string()]).await?;
+                    next = Instant::now() + PACE;
                 }
             }
         }
