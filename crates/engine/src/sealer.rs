@@ -11,6 +11,17 @@ use std::sync::Arc;
 
 /// Events under one seal.
 const RANGE_MAX: usize = 10_000;
+/// How often somebody else may be faster before the rest is left to him.
+const RACES_MAX: u32 = 8;
+
+/// What trying to seal a range came to.
+enum Tried {
+    Whole,
+    /// There may be more to seal.
+    More,
+    /// Somebody else sealed first.
+    Raced,
+}
 
 pub(crate) async fn run(shared: Arc<Shared>, key: Key) {
     // At once, not only after the first rest: a key that does not fit is better known early.
@@ -44,17 +55,25 @@ async fn seal_org(
     key: &Key,
     mut memory: Option<&mut Memory<'_>>,
 ) -> Result<(), StoreError> {
-    while seal_one(shared, org, key, memory.as_deref_mut()).await? {}
+    let mut races = 0;
+    while races < RACES_MAX {
+        match seal_one(shared, org, key, memory.as_deref_mut()).await? {
+            Tried::Whole => return Ok(()),
+            Tried::More => {}
+            // Another node, or our own seal of before, whose answer nobody heard. It is as good as this one, but
+            // it is to be remembered, and it may cover less.
+            Tried::Raced => races += 1,
+        }
+    }
     Ok(())
 }
 
-/// Whether there may be more to seal.
 async fn seal_one(
     shared: &Shared,
     org: &OrgId,
     key: &Key,
     mut memory: Option<&mut Memory<'_>>,
-) -> Result<bool, StoreError> {
+) -> Result<Tried, StoreError> {
     let unsealed = shared.store.unsealed(org, RANGE_MAX).await?;
     let last = match &unsealed.last {
         // Seals of two keys in one chain could be verified by nobody.
@@ -63,7 +82,7 @@ async fn seal_one(
                 %org, n = last.n,
                 "the history is sealed under another key; give all nodes the same one (BATON_SEAL_KEY or seal_key_file)"
             );
-            return Ok(false);
+            return Ok(Tried::Whole);
         }
         Some(last) => last.head(),
         None => SealHead::NONE,
@@ -71,11 +90,11 @@ async fn seal_one(
     if let Some(memory) = memory.as_deref_mut()
         && !memory.agrees(org, last)
     {
-        return Ok(false);
+        return Ok(Tried::Whole);
     }
     let count = unsealed.root.count;
     if count == 0 {
-        return Ok(false);
+        return Ok(Tried::Whole);
     }
     let seal = Seal::next(org, last, unsealed.to_pos, unsealed.root, shared.store.now().await?, key);
     match shared.store.commit(Close { seal: seal.clone() }, Actor::Engine).await {
@@ -89,10 +108,9 @@ async fn seal_one(
             if let Some(memory) = memory {
                 memory.keep(org, seal.head());
             }
-            Ok(usize::try_from(count) == Ok(RANGE_MAX))
+            Ok(if usize::try_from(count) == Ok(RANGE_MAX) { Tried::More } else { Tried::Whole })
         }
-        // Another node sealed first; its seal is as good as ours.
-        Err(CommitError::Refused(_) | CommitError::KeyReused) => Ok(false),
+        Err(CommitError::Refused(_) | CommitError::KeyReused) => Ok(Tried::Raced),
         Err(CommitError::Store(e)) => Err(e),
     }
 }
