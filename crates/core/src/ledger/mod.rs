@@ -7,7 +7,8 @@
 //! Invariants
 //! - No balance is ever negative, and no entry is ever changed or removed.
 //! - Entries of an account are numbered 1, 2, 3 … and carry the balance after them.
-//! - One entry per (account, kind, key): saying the same thing twice moves nothing twice.
+//! - One entry per (account, kind, key): saying the same thing twice moves nothing twice. The databases refuse a
+//!   second one of the org's account; of the others the audit finds it.
 //! - Only grants, reservations and refunds touch the org's account; so steps of different runs never
 //!   wait for one row. That row is locked while it is looked at, which is why reading what others have
 //!   committed is isolation enough: whoever reserves next sees what was reserved before.

@@ -19,13 +19,13 @@ use baton_core::run::take::{Take, TakeError};
 use baton_core::run::{AgentState, Call, Errand, Fault, Turn};
 use baton_core::time::Span;
 use baton_store::{CommitError, Store, StoreError};
-use futures_util::future::{AbortHandle, Abortable, BoxFuture, FutureExt as _};
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::future::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 /// After trouble with the store: what came of calls is kept and said again.
@@ -84,8 +84,8 @@ struct Shift {
     /// When the turn was heard.
     heard: Instant,
     results: Results,
-    /// Calls run where their agent does, so that a short one costs no task. Dropped, they end.
-    flight: FuturesUnordered<BoxFuture<'static, Landing>>,
+    /// Calls that take their time, each in a task of its own: they go on while their agent waits for a commit.
+    flight: JoinSet<(u64, Report)>,
     in_flight: BTreeMap<Call, Flying>,
     /// Calls begun in this shift: what comes of one that is not waited for any more is told by its number.
     begun: u64,
@@ -93,11 +93,8 @@ struct Shift {
 
 struct Flying {
     number: u64,
-    stop: AbortHandle,
+    task: AbortHandle,
 }
-
-/// What came of a call, with its number; nothing if it was stopped.
-type Landing = Option<(u64, Report)>;
 
 fn unavailable(e: &StoreError) -> Outcome {
     Outcome::Failed(Failure::transient("unavailable", &format!("the agent could not be taken: {e}")))
@@ -141,7 +138,7 @@ impl Shift {
             turn,
             heard: Instant::now(),
             results,
-            flight: FuturesUnordered::new(),
+            flight: JoinSet::new(),
             in_flight: BTreeMap::new(),
             begun: 0,
         })
@@ -179,12 +176,12 @@ impl Shift {
                     biased;
                     // The job is over for somebody else's reasons, or the node can wait no longer.
                     () = self.cx.cancelled() => return Outcome::GiveBack,
-                    Some(ended) = self.flight.next() => reports.extend(ended.and_then(|ended| self.landed(ended))),
+                    Some(ended) = self.flight.join_next() => reports.extend(ended.ok().and_then(|ended| self.landed(ended))),
                     // Whoever leaves begins nothing, so there is nothing to look at but what is in flight.
                     () = tokio::time::sleep_until(look_at), if !leaving => due = true,
                 }
-                while let Some(Some(ended)) = self.flight.next().now_or_never() {
-                    reports.extend(ended.and_then(|ended| self.landed(ended)));
+                while let Some(ended) = self.flight.try_join_next() {
+                    reports.extend(ended.ok().and_then(|ended| self.landed(ended)));
                 }
                 // Only a call that nobody waits for any more has ended.
                 if reports.is_empty() && !due {
@@ -220,7 +217,8 @@ impl Shift {
 
     async fn advance(&mut self, reports: Vec<Report>) -> Said {
         let failed = reports.iter().any(|report| matches!(report.outcome, advance::Outcome::Failed(_)));
-        let ahead = match self.turn.last {
+        // Whoever is still in flight may be what ends it.
+        let ahead = match self.turn.last && self.in_flight.is_empty() {
             true => Ahead::End,
             false if failed => Ahead::Failure,
             false => Ahead::Steps,
@@ -282,7 +280,7 @@ impl Shift {
         self.in_flight.retain(|call, flying| {
             let keep = wanted.contains(call);
             if !keep {
-                flying.stop.abort();
+                flying.task.abort();
             }
             keep
         });
@@ -350,9 +348,6 @@ impl Shift {
                 }
             }
         };
-        self.begun += 1;
-        let number = self.begun;
-        let (stop, stopped) = AbortHandle::new_pair();
         // A tool that panics has failed; what it did before is not known.
         let caught = AssertUnwindSafe(flying).catch_unwind().map(move |ended| {
             let outcome = ended.unwrap_or_else(|_| {
@@ -360,10 +355,17 @@ impl Shift {
                     Fault { class: retry::Class::Deterministic, ..Fault::new("tool_crashed", "the tool panicked") };
                 advance::Outcome::Failed(Failed { fault, called: true, unknown: true, retry_after: None })
             });
-            (number, Report { task: call.task, step: call.step, attempt: call.attempt, outcome })
+            Report { task: call.task, step: call.step, attempt: call.attempt, outcome }
         });
-        self.flight.push(Abortable::new(caught, stopped).map(Result::ok).boxed());
-        self.in_flight.insert(call, Flying { number, stop });
+        let mut caught = Box::pin(caught);
+        // What ends at once needs no task.
+        if let Some(report) = caught.as_mut().now_or_never() {
+            return Ok(Some(report));
+        }
+        self.begun += 1;
+        let number = self.begun;
+        let task = self.flight.spawn(async move { (number, caught.await) });
+        self.in_flight.insert(call, Flying { number, task });
         Ok(None)
     }
 

@@ -3,7 +3,7 @@
 //! row per durable commit, and as many rows in one commit as there are runs at once.
 //!
 //! Before it ten thousand runs that wait, after it one with ten thousand steps, which must not get slower.
-//! `--only sqlite|postgres` leaves the other out, `--steps 1|32` everything but the short runs so
+//! `--only sqlite|postgres` leaves the other out, `--at-once 1|32` everything but the short runs so
 //! many at once: for tuning.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
@@ -81,7 +81,7 @@ impl Ends {
 
 impl Observer for Ends {
     fn committed(&self, notes: &[Note]) {
-        for note in notes.iter().filter(|note| note.what == "job.completed") {
+        for note in notes.iter().filter(|note| ["job.completed", "job.failed", "job.cancelled"].contains(&note.what)) {
             self.of(note.job).notify_one();
         }
     }
@@ -124,15 +124,19 @@ impl Tool for Noop {
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     let asked = |flag: &str| args.iter().any(|arg| arg == flag);
-    let (json, only) = (asked("--json"), asked("--only"));
-    let steps = args.iter().skip_while(|arg| *arg != "--steps").nth(1).map(|n| n.parse()).transpose()?;
+    let json = asked("--json");
+    let value = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1);
+    let at_once: Option<usize> = value("--at-once").map(|n| n.parse()).transpose()?;
+    ensure!(at_once.is_none_or(|n| AT_ONCE.contains(&n)), "--at-once is one of {AT_ONCE:?}");
+    let only = value("--only").map(String::as_str);
+    ensure!(matches!(only, None | Some("sqlite" | "postgres")), "--only is sqlite or postgres");
     let mut figures = Vec::new();
     for (place, name) in [(Place::Sqlite, "sqlite"), (Place::Postgres, "postgres")] {
-        if only && !asked(name) {
+        if only.is_some_and(|only| only != name) {
             continue;
         }
         match Lab::new(place, None).await? {
-            Some(lab) => figures.extend(measure(&lab, steps).await?),
+            Some(lab) => figures.extend(measure(&lab, at_once).await?),
             None => eprintln!("no PostgreSQL: run with `cargo xtask bench runs`"),
         }
     }

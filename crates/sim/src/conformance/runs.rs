@@ -74,8 +74,12 @@ pub async fn the_database_itself_refuses_to_change_what_ended_of_a_run(mut lab: 
         "UPDATE run SET state = 'moon'",
         "INSERT INTO ledger SELECT org, account, n + 100, kind, 0, balance_after, 'x', run, at FROM ledger",
         "INSERT INTO ledger SELECT org, account, n + 100, kind, 1, -1, 'x', run, at FROM ledger",
-        // The same thing is never paid for twice.
-        "INSERT INTO ledger SELECT org, account, n + 100, kind, amount, balance_after, key, run, at FROM ledger",
+        // No number is given twice, and an org never pays or gets the same thing twice.
+        "INSERT INTO ledger SELECT org, account, n, kind, amount, balance_after, key || 'x', run, at FROM ledger",
+        "INSERT INTO ledger SELECT org, account, n + 100, kind, amount, balance_after, key, run, at FROM ledger \
+         WHERE kind = 'grant'",
+        "INSERT INTO ledger SELECT org, account, n + 100, kind, amount, balance_after, key, run, at FROM ledger \
+         WHERE kind = 'reserve'",
     ] {
         refuses(store, sql).await?;
     }

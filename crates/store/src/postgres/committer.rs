@@ -116,6 +116,10 @@ enum Fate {
 
 async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
     let mut link = None;
+    if !first {
+        // Ready when it is needed; without one, it is looked for then.
+        link = tokio::time::timeout(OPEN_WAIT, Link::open(&shared.config)).await.ok().and_then(Result::ok);
+    }
     let mut closed = line.closing.subscribe();
     // The group of the first that is helped out with.
     let mut helping = None;

@@ -67,32 +67,35 @@ impl<'a> Batch<'a> {
                 col(plans, |(_, _, _, plan)| plan.as_str().to_owned()),
             ]
         });
-        let (known, fresh): (Vec<_>, Vec<_>) = world.agent_writes().partition(|write| write.found);
-        let fresh: Vec<&Agent> = fresh.into_iter().map(|write| write.agent).collect();
-        let known: Vec<&Agent> = known.into_iter().map(|write| write.agent).collect();
-        let records = world.record_writes();
-        let steps: Vec<_> = (records.iter())
+        let fresh: Vec<&Agent> = world.agent_writes().filter(|w| !w.found).map(|w| w.agent).collect();
+        self.new_agents(s, &fresh);
+        self.records(s, world.record_writes());
+    }
+
+    /// What came of steps, and the events. Last of all: until the commit, readers wait behind the places that
+    /// events take.
+    pub(super) fn steps_and_events(&mut self, s: &'a Statements, world: &'a World) {
+        let known: Vec<&Agent> = world.agent_writes().filter(|w| w.found).map(|w| w.agent).collect();
+        let steps: Vec<_> = (world.record_writes().iter())
             .filter_map(|(org, record)| match record {
                 Record::Step(step) => Some((org, step)),
                 _ => None,
             })
             .collect();
         let postings = world.posting_writes();
-        self.new_agents(s, &fresh);
-        self.records(s, records);
+        let told: Vec<_> = world.events().iter().collect();
         if known.is_empty() || steps.is_empty() {
             self.add(known.len(), &s.update_agents, || agents(&known));
             self.add(steps.len(), &s.insert_steps, || of_steps(&steps));
             self.add(postings.len(), &s.insert_ledger, || ledger(postings));
+            self.add(told.len(), &s.insert_events, || events(&told));
             return;
         }
-        // Steps that have ended: one statement for all that follows from it.
-        let told: Vec<_> = world.events().iter().collect();
+        // Steps have ended: one statement for all that follows from it.
         self.add(known.len(), &s.put_steps, || {
             let parts = [agents(&known), of_steps(&steps), ledger(postings), events(&told)];
             parts.into_iter().flatten().collect()
         });
-        self.told = true;
     }
 
     fn new_agents(&mut self, s: &'a Statements, fresh: &[&'a Agent]) {

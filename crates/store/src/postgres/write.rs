@@ -1,4 +1,5 @@
-//! The second round trip of a group: one statement per table and the commit, sent at once.
+//! The second round trip of a group: one statement per table (one for all tables that steps need) and the commit,
+//! sent at once.
 
 use super::link::Link;
 use super::statements::Statements;
@@ -19,8 +20,6 @@ pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 /// Statements with their rows as columns, in the order they will run.
 pub(super) struct Batch<'a> {
     statements: Vec<(&'a Statement, Vec<Param<'a>>)>,
-    /// The events are among them already.
-    pub(super) told: bool,
 }
 
 macro_rules! params {
@@ -40,7 +39,7 @@ pub(super) const fn int(n: u32) -> i32 {
 
 impl<'a> Batch<'a> {
     pub fn of(s: &'a Statements, world: &'a World, now: Micros) -> Self {
-        let mut batch = Self { statements: Vec::new(), told: false };
+        let mut batch = Self { statements: Vec::new() };
         batch.jobs(s, world, now);
         batch.queue(s, world, now);
         batch.runs(s, world);
@@ -48,7 +47,7 @@ impl<'a> Batch<'a> {
         batch.timers(s, world);
         batch.onces(s, world, now);
         batch.seals(s, world);
-        batch.events(s, world);
+        batch.steps_and_events(s, world);
         // After the event that says so.
         batch.prunings(s, world);
         batch
@@ -275,11 +274,6 @@ impl<'a> Batch<'a> {
                 col(all, |x| x.mac.0.to_vec()),
             ]
         });
-    }
-
-    fn events(&mut self, s: &'a Statements, world: &'a World) {
-        let all: Vec<_> = world.events().iter().filter(|_| !self.told).collect();
-        self.add(all.len(), &s.insert_events, || events(&all));
     }
 
     /// Sends everything, and the commit if it is wanted, without waiting in between. A commit

@@ -126,9 +126,11 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
             Err(failed) => Some(Err(failed)),
         };
         rollback(inner);
-        if matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
+        if matches!(&ended, Some(Err(_))) {
+            // Whatever it was: what is read again from the file is right.
             inner.open_agents = OpenAgents::default();
-        } else {
+        }
+        if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
             (inner.next_pos, inner.next_ord) = numbered;
         }
         if let Some(ended) = ended {

@@ -1,6 +1,9 @@
 //! Runs: loading what is open, writing it, and appending what has ended.
 
 use super::rows::{self, garbled};
+use super::store_error;
+use super::write::one;
+use crate::error::StoreError;
 use crate::runs::{self, Opened};
 use baton_core::event::Head;
 use baton_core::run::record::{Record, StepAt, StepRecord};
@@ -52,33 +55,42 @@ pub(super) fn load_agent(conn: &Connection, org: &OrgId, id: AgentId) -> rusqlit
     conn.prepare_cached(SQL)?.query_row((org.as_str(), id.0.as_bytes()), agent).optional()
 }
 
-pub(super) fn write(conn: &Connection, world: &World) -> rusqlite::Result<()> {
+pub(super) fn write(conn: &Connection, world: &World) -> Result<(), StoreError> {
     for (found, run) in world.run_writes() {
-        let sql = if found {
-            "UPDATE run SET state = ?4, deleted = ?5, body = ?6, head_n = ?7, head_hash = ?8, head_at = ?9 \
-             WHERE org = ?1 AND id = ?2 AND project = ?3"
-        } else {
-            "INSERT INTO run (org, id, project, state, deleted, body, head_n, head_hash, head_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-        };
-        conn.prepare_cached(sql)?.execute(params![
-            run.org.as_str(),
-            run.id.0.as_bytes(),
-            run.project.as_str(),
-            run.state.as_str(),
-            run.is_deleted(),
-            runs::text(run),
-            run.head.n,
-            run.head.hash.0,
-            run.head.at.0,
-        ])?;
+        one(write_run(conn, found, run), "the row of a run")?;
     }
+    for write in world.agent_writes() {
+        one(write_agent(conn, write), "the row of an agent")?;
+    }
+    append(conn, world).map_err(store_error)
+}
+
+fn write_run(conn: &Connection, found: bool, run: &Run) -> rusqlite::Result<usize> {
+    let sql = if found {
+        "UPDATE run SET state = ?4, deleted = ?5, body = ?6, head_n = ?7, head_hash = ?8, head_at = ?9 \
+             WHERE org = ?1 AND id = ?2 AND project = ?3"
+    } else {
+        "INSERT INTO run (org, id, project, state, deleted, body, head_n, head_hash, head_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    };
+    conn.prepare_cached(sql)?.execute(params![
+        run.org.as_str(),
+        run.id.0.as_bytes(),
+        run.project.as_str(),
+        run.state.as_str(),
+        run.is_deleted(),
+        runs::text(run),
+        run.head.n,
+        run.head.hash.0,
+        run.head.at.0,
+    ])
+}
+
+/// What is only ever added to.
+fn append(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     for (org, id, document, plan) in world.plan_writes() {
         conn.prepare_cached("INSERT INTO run_plan (org, id, document, plan) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![org.as_str(), id.0.as_bytes(), document.as_str(), plan.as_str()])?;
-    }
-    for write in world.agent_writes() {
-        write_agent(conn, write)?;
     }
     for (org, record) in world.record_writes() {
         write_record(conn, org, record)?;
@@ -103,7 +115,7 @@ pub(super) fn write(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<()> {
+fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<usize> {
     let AgentWrite { found, moved, agent } = write;
     let (state, job) = (agent.state.as_str(), agent.job.map(|job| job.0.into_bytes()));
     if found {
@@ -115,7 +127,7 @@ fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<()>
             "UPDATE run_agent SET body = ?3, head_n = ?4, head_hash = ?5, head_at = ?6 \
              WHERE org = ?1 AND id = ?2 AND state = ?7 AND job IS ?8"
         };
-        conn.prepare_cached(sql)?.execute(params![
+        return conn.prepare_cached(sql)?.execute(params![
             agent.org.as_str(),
             agent.id.0.as_bytes(),
             runs::text(agent),
@@ -124,8 +136,7 @@ fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<()>
             agent.head.at.0,
             state,
             job,
-        ])?;
-        return Ok(());
+        ]);
     }
     conn.prepare_cached(
         "INSERT INTO run_agent (org, id, run, run_attempt, place, state, job, body, head_n, head_hash, head_at) \
@@ -143,8 +154,7 @@ fn write_agent(conn: &Connection, write: AgentWrite<'_>) -> rusqlite::Result<()>
         agent.head.n,
         agent.head.hash.0,
         agent.head.at.0,
-    ])?;
-    Ok(())
+    ])
 }
 
 fn write_record(conn: &Connection, org: &OrgId, record: &Record) -> rusqlite::Result<()> {

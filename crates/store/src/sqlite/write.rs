@@ -40,14 +40,14 @@ pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(),
         one(done, "a new payload of a job")?;
     }
     write_queue::world(conn, world).map_err(store_error)?;
-    run_rows::write(conn, world).map_err(store_error)?;
+    run_rows::write(conn, world)?;
     rest(conn, next_pos, world).map_err(store_error)?;
     // After the event that says so.
     write_queue::pruned(conn, world)
 }
 
 /// A row that was loaded in this very transaction must be there.
-fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), StoreError> {
+pub(super) fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), StoreError> {
     match rows.map_err(store_error)? {
         1 => Ok(()),
         n => Err(StoreError::Rejected(format!("{what} touched {n} rows"))),

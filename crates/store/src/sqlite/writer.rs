@@ -94,7 +94,9 @@ pub(super) fn spawn(
     lock: Arc<DirLock>,
 ) -> std::io::Result<()> {
     std::thread::Builder::new().name("sqlite-write".to_owned()).spawn(move || {
-        while let Some(message) = next(&mut waiting) {
+        // On a single processor nobody could say anything meanwhile.
+        let looks = if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) { LOOKS } else { 0 };
+        while let Some(message) = next(&mut waiting, looks) {
             let mut batch = Batch::default();
             batch.add(message);
             batch.fill(&mut waiting, group_max(&writer.options));
@@ -120,8 +122,8 @@ pub(super) fn spawn(
 
 /// What comes next. Whoever was answered often has more to say at once: going to sleep for that and being
 /// woken again would take longer than looking a few times.
-fn next(waiting: &mut mpsc::Receiver<Message>) -> Option<Message> {
-    for _ in 0..LOOKS {
+fn next(waiting: &mut mpsc::Receiver<Message>, looks: u32) -> Option<Message> {
+    for _ in 0..looks {
         match waiting.try_recv() {
             Ok(message) => return Some(message),
             Err(mpsc::error::TryRecvError::Disconnected) => return None,

@@ -115,8 +115,8 @@ CREATE TABLE ledger (
     at            INTEGER NOT NULL,
     PRIMARY KEY (org, account, n)
 );
--- A grant is given once, whoever asks twice. All other keys follow from where their entries stand.
-CREATE UNIQUE INDEX ledger_once ON ledger (org, account, key) WHERE kind = 'grant';
+-- What an org gets or gives it gets or gives once. What a call costs is guarded by the row of its agent.
+CREATE UNIQUE INDEX ledger_once ON ledger (org, account, kind, key) WHERE kind IN ('grant', 'reserve', 'refund');
 CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_is_never_removed BEFORE DELETE ON ledger
