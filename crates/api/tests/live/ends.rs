@@ -25,7 +25,11 @@ async fn open(by: By, server: &Server, key: &str, query: &str) -> Ear {
 async fn viewer(server: &Server, more: Value) -> MadeKey {
     let mut body = json!({ "label": "listener", "role": "viewer" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    make_key(server, &server.admin, body).await
+    let made = make_key(server, &server.admin, body).await;
+    // Whoever listens from now on must not hear of it any more.
+    let id = made.key.id.to_string();
+    server.events_until(|event| event.subject == id).await;
+    made
 }
 
 mod stopping {

@@ -22,9 +22,6 @@ const POLL: Duration = Duration::from_millis(500);
 /// While a gap is open, somebody is about to commit or to roll back.
 const GAP_POLL: Duration = Duration::from_millis(2);
 const GAP_POLL_MAX: Duration = Duration::from_millis(100);
-/// Between two looks that found something: many commits are followed with one look. The first of a lull is not
-/// kept waiting.
-const PACE: Duration = Duration::from_millis(2);
 const RECONNECT: Duration = Duration::from_millis(500);
 /// Positions looked at in one step.
 const STEP: i64 = 10_000;
@@ -108,9 +105,6 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
             None => POLL,
         };
         shared.signals.publish(at);
-        if gap.is_none() && !full && !rows.is_empty() {
-            tokio::time::sleep(PACE).await;
-        }
         // Either way the next look decides; being woken only makes it sooner.
         let _ = timeout(pause, shared.tail.notified()).await;
     }
