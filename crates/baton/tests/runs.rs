@@ -53,6 +53,15 @@ impl Going {
     }
 }
 
+/// A run of `WAITS` that has come to its waiting, and its id.
+fn waiting(args: &[&str]) -> (Going, String) {
+    let going = Going::start(args);
+    let head = Going::until(&going.err, "run_");
+    let id = head.split(' ').next().unwrap().to_owned();
+    Going::until(&going.out, "t.s waits for the signal go");
+    (going, id)
+}
+
 #[test]
 fn a_run_is_followed_in_words_and_shown_as_a_tree() {
     let (server, dir) = started();
@@ -168,10 +177,8 @@ fn a_run_that_fails_or_is_cancelled_says_so_by_its_exit_code() {
     assert_eq!(going.code(), Some(3));
 
     let waits = written(&dir, "waits.yaml", WAITS);
-    let going = Going::start(&["run", &waits, "--server", &url]);
-    let head = Going::until(&going.err, "run_");
-    let id = head.split(' ').next().unwrap();
-    Going::until(&going.out, "t.s waits for the signal go");
+    let (going, id) = waiting(&["run", &waits, "--server", &url]);
+    let id = id.as_str();
     let paused = server.ask(&["runs", "pause", id, "--json"]).ok().json();
     assert_eq!(paused["id"], id);
     Going::until(&going.out, "run  was paused");
@@ -190,10 +197,7 @@ fn a_run_that_fails_or_is_cancelled_says_so_by_its_exit_code() {
 fn one_ctrl_c_leaves_a_run_alone_and_two_cancel_it() {
     let (server, dir) = started();
     let (file, url) = (written(&dir, "waits.yaml", WAITS), server.url());
-    let going = Going::start(&["run", &file, "--server", &url]);
-    let first = Going::until(&going.err, "run_");
-    let id = first.split(' ').next().unwrap().to_owned();
-    Going::until(&going.out, "t.s waits for the signal go");
+    let (going, id) = waiting(&["run", &file, "--server", &url]);
     signal(&going.child, "INT");
     assert!(Going::until(&going.err, "runs show").contains(&id));
     assert_eq!(going.code(), Some(130));
@@ -217,10 +221,7 @@ fn a_run_of_its_own_server_goes_on_with_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let (file, data) = (written(&dir, "waits.yaml", WAITS), dir.path().join("data"));
     let data = data.to_str().unwrap();
-    let going = Going::start(&["run", &file, "--data-dir", data]);
-    let head = Going::until(&going.err, "run_");
-    let id = head.split(' ').next().unwrap().to_owned();
-    Going::until(&going.out, "t.s waits for the signal go");
+    let (going, id) = waiting(&["run", &file, "--data-dir", data]);
     // Another one uses the same server, and knows its way.
     let other = written(&dir, "short.yaml", SHORT);
     let ran = run(&["run", &other, "--data-dir", data]).ok();
@@ -269,10 +270,7 @@ fn credits_are_given_once_and_every_move_is_listed() {
 fn why_says_what_is_waited_for_and_who_can_help() {
     let (server, dir) = started();
     let (file, url) = (written(&dir, "waits.yaml", WAITS), server.url());
-    let going = Going::start(&["run", &file, "--server", &url]);
-    let first = Going::until(&going.err, "run_");
-    let id = first.split(' ').next().unwrap().to_owned();
-    Going::until(&going.out, "t.s waits for the signal go");
+    let (going, id) = waiting(&["run", &file, "--server", &url]);
     let why = server.ask(&["why", &id, "--json"]).ok().json();
     assert_eq!(why["waits_for"][0]["what"], "signal", "{why}");
     let words = server.ask(&["why", &id]).ok().out;

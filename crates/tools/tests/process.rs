@@ -57,6 +57,7 @@ fn alive(mark: &str) -> usize {
     lines.filter(|line| line.ends_with(sleep.as_bytes())).count()
 }
 
+/// Nobody tells when a process of somebody else's comes or goes: it is looked for, for a bounded time.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !holds() {

@@ -84,15 +84,11 @@ impl<'a> Batch<'a> {
             .collect();
         let postings = world.posting_writes();
         let told: Vec<_> = world.events().iter().collect();
-        if known.is_empty() || steps.is_empty() {
-            self.add(known.len(), &s.update_agents, || agents(&known));
-            self.add(steps.len(), &s.insert_steps, || of_steps(&steps));
-            self.add(postings.len(), &s.insert_ledger, || ledger(postings));
+        if known.is_empty() && steps.is_empty() && postings.is_empty() {
             self.add(told.len(), &s.insert_events, || events(&told));
             return;
         }
-        // Steps have ended: one statement for all that follows from it.
-        self.add(known.len(), &s.put_steps, || {
+        self.add(1, &s.put_steps, || {
             let parts = [agents(&known), of_steps(&steps), ledger(postings), events(&told)];
             parts.into_iter().flatten().collect()
         });

@@ -18,6 +18,17 @@ pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.pri
     j.lane, j.failures, j.max_failures, j.aside";
 pub(super) const ENDED_LEN: usize = 21;
 
+/// Appends events, given as columns from this parameter on. Their places are taken in their order.
+fn insert_events(first: usize) -> String {
+    let types = ["text", "uuid", "bigint", "bigint", "text", "text", "text", "bytea"];
+    let columns: Vec<_> = types.iter().zip(first..).map(|(of, n)| format!("${n}::{of}[]")).collect();
+    format!(
+        "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
+         SELECT nextval('event_pos'), k.* FROM unnest({}) k",
+        columns.join(", ")
+    )
+}
+
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
         const COUNT: usize = [$(stringify!($name),)*].len();
@@ -199,17 +210,8 @@ statements! {
     insert_agents = "INSERT INTO run_agent (org, id, run, run_attempt, place, state, job, body, head_n, head_hash, head_at) \
         SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::uuid[], \
         $8::text[], $9::bigint[], $10::bytea[], $11::bigint[])";
-    update_agents = "WITH u AS (UPDATE run_agent SET state = k.state, job = k.job, body = k.body, head_n = k.head_n, \
-        head_hash = k.head_hash, head_at = k.head_at FROM unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], \
-        $5::text[], $6::bigint[], $7::bytea[], $8::bigint[]) AS k(org, id, state, job, body, head_n, head_hash, head_at) \
-        CROSS JOIN LATERAL (SELECT x.ctid FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
-        WHERE run_agent.ctid = t.ctid RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'an update of agents') FROM u";
-    insert_steps = "INSERT INTO run_step (org, agent, n, run, agent_attempt, task, task_attempt, step, state, ended_at, \
-        more, result) SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::int[], $6::int[], \
-        $7::int[], $8::int[], $9::text[], $10::bigint[], $11::text[], $12::text[])";
-    /// What a step costs in the steady state, told at once: the four statements around this one in one.
-    put_steps = "WITH u AS (UPDATE run_agent SET state = k.state, job = k.job, body = k.body, head_n = k.head_n, \
+    /// What becomes of agents, with their steps, entries and events: all that a step needs, in one.
+    put_steps = format!("WITH u AS (UPDATE run_agent SET state = k.state, job = k.job, body = k.body, head_n = k.head_n, \
         head_hash = k.head_hash, head_at = k.head_at FROM unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], \
         $5::text[], $6::bigint[], $7::bytea[], $8::bigint[]) AS k(org, id, state, job, body, head_n, head_hash, head_at) \
         CROSS JOIN LATERAL (SELECT x.ctid FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
@@ -220,18 +222,13 @@ statements! {
         l AS (INSERT INTO ledger (org, account, n, kind, amount, balance_after, key, run, at) \
         SELECT * FROM unnest($21::text[], $22::text[], $23::bigint[], $24::text[], $25::bigint[], $26::bigint[], \
         $27::text[], $28::uuid[], $29::bigint[])), \
-        e AS (INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
-        SELECT nextval('event_pos'), k.* FROM unnest($30::text[], $31::uuid[], $32::bigint[], $33::bigint[], $34::text[], \
-        $35::text[], $36::text[], $37::bytea[]) k) \
+        e AS ({}) \
         SELECT CASE WHEN count(*) <> cardinality($1) THEN \
-        baton_must_be(count(*), cardinality($1), 'an update of agents') END FROM u";
+        baton_must_be(count(*), cardinality($1), 'an update of agents') END FROM u", insert_events(30));
     insert_tasks = "INSERT INTO run_task (org, agent, n, run, body) \
         SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::uuid[], $5::text[])";
     insert_attempts = "INSERT INTO run_attempt (org, run, attempt, body) \
         SELECT * FROM unnest($1::text[], $2::uuid[], $3::int[], $4::text[])";
-    insert_ledger = "INSERT INTO ledger (org, account, n, kind, amount, balance_after, key, run, at) \
-        SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], \
-        $8::uuid[], $9::bigint[])";
     insert_pruned = "INSERT INTO pruned (org, pos, hash, by, n) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::uuid[], $5::bigint[])";
     prune_events = "WITH d AS (DELETE FROM event USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
@@ -264,9 +261,7 @@ statements! {
     insert_seals = "INSERT INTO seal (org, n, from_pos, to_pos, count, root, prev, at, mac) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], \
         $8::bigint[], $9::bytea[])";
-    insert_events = "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
-        SELECT nextval('event_pos'), k.* FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], \
-        $6::text[], $7::text[], $8::bytea[]) k";
+    insert_events = insert_events(1);
     purge_onces = "DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE expires_at <= $1 \
         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
     purge_messages = "DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT ctid FROM message WHERE expires_at <= $1 \
