@@ -47,7 +47,7 @@ fn run_stages(stages: &mut Stages, options: &SoakOptions, install: bool) -> Resu
     stages.run(REQUESTS, |deadline, guard| {
         let mut nextest = cargo(["nextest", "run", "-p", "baton", "--locked"]);
         nextest
-            .args(["--profile", "soak", "-E", "binary(malformed)", "--no-capture"])
+            .args(["--profile", "soak", "-E", "test(/^malformed::/)", "--no-capture"])
             .env("BATON_REQUESTS", options.requests.to_string());
         run_program(database.pass_to(&mut nextest), deadline, guard)
     })?;

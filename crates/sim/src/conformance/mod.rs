@@ -238,6 +238,7 @@ cases! {
     races::a_key_that_was_free_is_looked_at_again_after_waiting_for_a_lane: Postgres,
     races::no_more_take_in_side_by_side_than_the_room_is_divided_among: Postgres,
     plans::no_statement_of_the_committer_reads_a_table_from_end_to_end: Postgres,
+    plans::no_statement_of_runs_reads_a_table_from_end_to_end: Postgres,
     limits::a_payload_may_be_large_but_not_too_large: OneNode,
     limits::a_result_may_be_large_but_not_too_large: OneNode,
     limits::any_text_survives: OneNode,

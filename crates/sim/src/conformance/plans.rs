@@ -2,9 +2,11 @@
 //! not care: no table is ever read from end to end.
 
 use super::once::{key, once};
+use super::runs::{self, document, working};
 use super::steps::{ask, done, fence};
 use crate::hold::connect;
 use crate::lab::{Lab, Node, echo};
+use crate::run_lab::{Deeds, begin, grant, toolbox, until_is};
 use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
@@ -14,10 +16,12 @@ use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Settled;
 use baton_core::job::wake::Wake;
 use baton_core::once::KEPT_FOR;
+use baton_core::run::State;
 use baton_core::time::Span;
-use baton_store::{Answer, Leased};
+use baton_store::{Answer, Leased, Store};
 use futures_util::future::{join_all, try_join_all};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 const TABLES: [&str; 6] = ["live", "job", "event", "timer", "once", "lane"];
@@ -26,13 +30,15 @@ const ROWS: i64 = 50_000;
 const LANES: i64 = 1_000;
 const TURNS: usize = 20;
 const SLOTS: usize = 50;
+/// For a node to stop.
+const STOP: Duration = Duration::from_secs(10);
 /// Looks at the statistics until everything that was done has been counted.
 const LOOKS_MAX: usize = 20_000;
 
 /// Nobody may tidy up or look: the planner shall believe that everything is empty.
-async fn freeze(node: &Node) -> Result<()> {
-    for table in TABLES {
-        node.store.raw(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)")).await?;
+async fn freeze(store: &Store, tables: &[&str]) -> Result<()> {
+    for table in tables {
+        store.raw(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)")).await?;
     }
     Ok(())
 }
@@ -106,7 +112,7 @@ async fn turn(lab: &Lab, node: &Node, held: Vec<Leased>) -> Result<Vec<Leased>> 
 
 pub async fn no_statement_of_the_committer_reads_a_table_from_end_to_end(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
-    freeze(&node).await?;
+    freeze(&node.store, &TABLES).await?;
     fill(&node).await?;
     node.store.close().await;
     drop(node);
@@ -133,15 +139,61 @@ pub async fn no_statement_of_the_committer_reads_a_table_from_end_to_end(lab: La
     // A claim updates `live`, a settlement removes from it and updates `job`.
     let least = BTreeMap::from([("live", ROWS + 2 * turned), ("job", ROWS + turned), ("once", 2 * TURNS as i64)]);
     let after = reported(&client, &least).await?;
-    for table in TABLES {
-        let usage = |of: &BTreeMap<String, Usage>| of.get(table).cloned().unwrap_or_default();
-        let (before, after) = (usage(&before), usage(&after));
+    unread(&TABLES, &before, &after)
+}
+
+fn unread(tables: &[&str], before: &BTreeMap<String, Usage>, after: &BTreeMap<String, Usage>) -> Result<()> {
+    for table in tables {
+        let usage = |of: &BTreeMap<String, Usage>| of.get(*table).cloned().unwrap_or_default();
+        let (before, after) = (usage(before), usage(after));
         ensure!(after.seq_scan == before.seq_scan, "{table} was read from end to end: {before:?} {after:?}");
         // A walk over a whole index is no better; one for each statement would be a million.
         let read = after.idx_tup_read - before.idx_tup_read;
         ensure!(read < ROWS, "{read} index entries of {table} were looked at: {before:?} {after:?}");
     }
     Ok(())
+}
+
+/// Runs that nobody works on, with what has ended of them. Made up.
+async fn fill_runs(store: &Store) -> Result<()> {
+    let id = "('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid";
+    let head = "1, decode(repeat('00', 32), 'hex'), baton_now()";
+    for rows in [
+        format!("run SELECT 'default', {id}, 'p1', 'created', false, '{{}}', {head}"),
+        format!("run_plan SELECT 'default', {id}, '{{}}', '{{}}'"),
+        format!("run_agent SELECT 'default', {id}, {id}, 1, 0, 'paused', NULL, '{{}}', {head}"),
+        format!("run_step SELECT 'default', {id}, 1, {id}, 1, 0, 1, 0, 'skipped', baton_now(), '{{}}', NULL"),
+        format!("run_task SELECT 'default', {id}, 1, {id}, '{{}}'"),
+        format!("run_attempt SELECT 'default', {id}, 1, '{{}}'"),
+        format!("ledger SELECT 'default', 'agent:' || n, 1, 'charge', 1, 0, 'k', {id}, baton_now()"),
+    ] {
+        store.raw(&format!("INSERT INTO {rows} FROM generate_series(1, {ROWS}) n")).await?;
+    }
+    Ok(())
+}
+
+pub async fn no_statement_of_runs_reads_a_table_from_end_to_end(mut lab: Lab) -> Result<()> {
+    let engine = working(&mut lab).await?;
+    freeze(engine.store(), &runs::ALL).await?;
+    grant(engine.store(), 1_000).await?;
+    fill_runs(engine.store()).await?;
+    engine.stop(STOP).await;
+    let client = connect(&lab).await?;
+    let before = reported(&client, &runs::ALL.iter().map(|table| (*table, ROWS)).collect()).await?;
+
+    let engine = working(&mut lab).await?;
+    let begun = (0..TURNS).map(|_| async {
+        let tools = toolbox(&Deeds::default());
+        let id = begin(engine.store(), &document(), tools.known()).await?;
+        until_is(engine.store(), id, State::Completed).await
+    });
+    try_join_all(begun).await?;
+    engine.stop(STOP).await;
+
+    let (runs, steps) = (i64::try_from(TURNS)?, 2 * i64::try_from(TURNS)?);
+    let least = BTreeMap::from([("run", ROWS + runs), ("run_agent", ROWS + steps), ("run_step", ROWS + steps)]);
+    let after = reported(&client, &least).await?;
+    unread(&runs::ALL, &before, &after)
 }
 
 /// A job with a deadline, asked for five times at once under one key; what fires its timer.

@@ -26,17 +26,17 @@ use std::sync::Arc;
 /// Tables of which a row never changes once it is there.
 const APPENDED: [&str; 5] = ["ledger", "run_step", "run_task", "run_attempt", "run_plan"];
 /// All tables of runs.
-const ALL: [&str; 7] = ["ledger", "run_step", "run_task", "run_attempt", "run_plan", "run_agent", "run"];
+pub(super) const ALL: [&str; 7] = ["ledger", "run_step", "run_task", "run_attempt", "run_plan", "run_agent", "run"];
 
 /// A lab whose node works on runs.
-async fn working(lab: &mut Lab) -> Result<Engine> {
+pub(super) async fn working(lab: &mut Lab) -> Result<Engine> {
     let mut registry = Registry::builtin();
     registry.work(toolbox(&Deeds::default()));
     lab.definitions = Arc::new(registry.definitions(Rules::default()));
     stage::start(lab, "node_a", registry).await
 }
 
-fn document() -> Value {
+pub(super) fn document() -> Value {
     let mut document = even(1, 1, 2, "priced");
     document["budget"] = json!("10");
     document
