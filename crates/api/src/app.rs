@@ -8,6 +8,7 @@ use crate::limits;
 use crate::live::{Listening, Live};
 use crate::login;
 use crate::metrics::Recorder;
+use crate::places::Places;
 use baton_core::access::session::Sessions;
 use baton_core::webhook::sign::Signer;
 use baton_engine::Engine;
@@ -30,6 +31,7 @@ struct Parts {
     tickets: Tickets,
     flights: Flights,
     live: Live,
+    waiting: Arc<Places>,
     recorder: Recorder,
     /// Tells this process's request ids from another's.
     mark: u32,
@@ -69,6 +71,7 @@ impl App {
             tickets: Tickets::default(),
             flights: Flights::default(),
             live: Live::new(listening),
+            waiting: Arc::new(Places::of_workers(limits::WORKERS_WAITING, limits::WORKERS_WAITING_PER_KEY)),
             engine,
             recorder,
             mark: (entropy.words().0 >> 32) as u32,
@@ -98,6 +101,11 @@ impl App {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// The places of workers that wait for jobs.
+    pub(crate) fn waiting(&self) -> &Arc<Places> {
+        &self.0.waiting
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -24,7 +24,7 @@ const fn retry(code: Code) -> Code {
     Code { retry: true, ..code }
 }
 
-pub const CODES: [Code; 72] = [
+pub const CODES: [Code; 79] = [
     row(400, "invalid_json", "The body is not JSON"),
     row(400, "invalid_request", "The request is not understood"),
     row(400, "invalid_yaml", "The body is not YAML"),
@@ -48,6 +48,7 @@ pub const CODES: [Code; 72] = [
     row(404, "webhook_not_found", "There is no such webhook"),
     row(404, "key_not_found", "There is no such key"),
     row(404, "decision_not_found", "There is no such decision"),
+    row(404, "job_type_not_found", "There is no such job type"),
     row(404, "run_not_found", "There is no such run"),
     row(404, "agent_not_found", "There is no such agent"),
     row(404, "part_not_found", "There is no such task or step"),
@@ -57,6 +58,12 @@ pub const CODES: [Code; 72] = [
     row(409, "attempts_exhausted", "The run has used all its attempts"),
     row(409, "too_many_signals", "The run was given as many signals as are kept"),
     row(409, "internal_job", "The job is steered through its run"),
+    hint(
+        row(409, "lease_lost", "The lease is no longer held"),
+        "stop working on this job; somebody else has it, or it has ended",
+    ),
+    row(409, "job_type_reserved", "Baton keeps this name for itself"),
+    row(409, "too_many_job_types", "There are as many job types, or versions, as there can be"),
     row(409, "balance_too_large", "The balance would be too large"),
     row(409, "job_conflict", "The job has already ended"),
     row(409, "duplicate_message", "The message was enqueued before"),
@@ -80,6 +87,8 @@ pub const CODES: [Code; 72] = [
     row(422, "invalid_amount", "The amount cannot be used"),
     row(422, "invalid_webhook", "This cannot be a webhook"),
     row(422, "unknown_job_type", "There is no such job type"),
+    row(422, "local_job_type", "The server does these jobs itself"),
+    row(422, "invalid_job_type", "This cannot be a job type"),
     row(422, "invalid_payload", "The payload does not fit its job type"),
     row(422, "invalid_time", "The time cannot be used"),
     row(422, "invalid_message_id", "The message id cannot be used"),
@@ -99,6 +108,10 @@ pub const CODES: [Code; 72] = [
     retry(hint(
         row(429, "too_many_listeners", "The key listens too often"),
         "close a socket or a stream of this key, or filter by several names in one",
+    )),
+    retry(hint(
+        row(429, "too_many_waiting", "Too many workers are waiting"),
+        "ask again after Retry-After, or for more jobs at once with fewer workers",
     )),
     row(500, "internal", "Something is wrong with Baton itself"),
     retry(hint(

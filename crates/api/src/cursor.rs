@@ -37,6 +37,7 @@ pub const LETTERS: List = of_jobs("d2");
 pub const DELIVERIES: List = of_jobs("v2");
 pub const LANES: List = by_name("l2");
 pub const SCHEDULES: List = by_name("s2");
+pub const JOB_TYPES: List = by_name("n2");
 pub const ORGS: List = by_name("o2");
 pub const KEYS: List = by_time("k2");
 pub const WEBHOOKS: List = by_time("w2");

@@ -69,6 +69,9 @@ pub const WRITE_WAIT: Duration = Duration::from_secs(30);
 pub const LISTENERS: usize = 256;
 /// Listeners with one key, so that it cannot take all the places.
 pub const LISTENERS_PER_KEY: usize = 64;
+/// Workers that wait for jobs at once, and of one key among them.
+pub const WORKERS_WAITING: usize = 256;
+pub const WORKERS_WAITING_PER_KEY: usize = 64;
 /// How long a listener may take to accept what it is sent.
 pub const LISTENER_SLOW: Duration = Duration::from_secs(10);
 /// How long a socket that is closed may take to hear why.

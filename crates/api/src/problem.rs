@@ -92,6 +92,10 @@ impl Fault {
         self.code.code
     }
 
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     fn problem(&self) -> Problem {
         Problem {
             kind: Problem::page(self.code.code),

@@ -4,10 +4,13 @@ use baton_core::access::change::KeyError;
 use baton_core::command::{Never, Refusal};
 use baton_core::cron::put::PutError;
 use baton_core::decision::resolve::ResolveError;
+use baton_core::definition::PutTypeError;
 use baton_core::job::batch::BatchError;
 use baton_core::job::cancel::CancelError;
 use baton_core::job::enqueue::EnqueueError;
+use baton_core::job::report::ReportError;
 use baton_core::job::requeue::RequeueError;
+use baton_core::job::settle::SettleError;
 use baton_core::job::state::{IllegalMove, State};
 use baton_core::job::wake::WakeError;
 use baton_core::ledger::grant::GrantError;
@@ -27,6 +30,9 @@ impl Told for KeyError {}
 impl Told for PutError {}
 impl Told for ResolveError {}
 impl Told for GrantError {}
+impl Told for PutTypeError {}
+impl Told for SettleError {}
+impl Told for ReportError {}
 
 /// What a client can read of a move that the table does not have.
 fn of_move(illegal: &IllegalMove) -> Members {

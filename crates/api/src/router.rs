@@ -6,8 +6,8 @@ use crate::guard::Hosts;
 use crate::openapi::{Operation, of};
 use crate::problem::Fault;
 use crate::{
-    access, audit, credits, decision, docs, envelope, event, guard, health, job, lane, letter, limits, live, login,
-    metrics, openapi, run, schedule, tool, webhook, why,
+    access, audit, credits, decision, docs, envelope, event, guard, health, job, job_type, lane, letter, limits, live,
+    login, metrics, openapi, run, schedule, tool, webhook, why, worker,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -52,6 +52,7 @@ fn entries() -> Vec<Entry> {
     const OPERATE: Ask = Ask::Right(Right::Operate);
     const DECIDE: Ask = Ask::Right(Right::Decide);
     const WEBHOOKS: Ask = Ask::Right(Right::Webhooks);
+    const WORK: Ask = Ask::Right(Right::Work);
     const CREDITS: Ask = Ask::Right(Right::Credits);
     const KEYS: Ask = Ask::Right(Right::Keys);
     let g = |path, ask, operation, handler| entry(Method::GET, path, ask, operation, handler);
@@ -106,6 +107,18 @@ fn entries() -> Vec<Entry> {
         d("/api/v1/projects/{projectId}/schedules/{name}", OPERATE, of::schedule::delete, delete(schedule::delete)),
         p("/api/v1/projects/{projectId}/schedules/{name}/pause", OPERATE, of::schedule::pause, post(schedule::pause)),
         p("/api/v1/projects/{projectId}/schedules/{name}/resume", OPERATE, of::schedule::resume, post(schedule::resume)),
+        g("/api/v1/job-types", SEE, of::job_type::list, get(job_type::list)),
+        g("/api/v1/job-types/{type}", SEE, of::job_type::get, get(job_type::get)),
+        u("/api/v1/job-types/{type}", OPERATE, of::job_type::put, put(job_type::put)),
+        p("/api/v1/worker/lease", WORK, of::worker::lease, post(worker::lease).layer(DefaultBodyLimit::max(limits::BATCH_BYTES))),
+        p("/api/v1/worker/heartbeat", WORK, of::worker::heartbeat, post(worker::heartbeat)),
+        p("/api/v1/worker/progress", WORK, of::worker::progress, post(worker::progress)),
+        p("/api/v1/worker/complete", WORK, of::worker::complete, post(worker::complete)),
+        p("/api/v1/worker/fail", WORK, of::worker::fail, post(worker::fail)),
+        p("/api/v1/worker/park", WORK, of::worker::park, post(worker::park)),
+        p("/api/v1/worker/ask", WORK, of::worker::ask, post(worker::ask)),
+        p("/api/v1/worker/release", WORK, of::worker::release, post(worker::release)),
+        p("/api/v1/worker/settle", WORK, of::worker::settle, post(worker::settle).layer(DefaultBodyLimit::max(limits::BATCH_BYTES))),
         g("/api/v1/decisions", SEE, of::decision::list, get(decision::list)),
         g("/api/v1/decisions/{decisionId}", SEE, of::decision::get, get(decision::get)),
         p("/api/v1/decisions/{decisionId}/resolve", DECIDE, of::decision::resolve, post(decision::resolve)),

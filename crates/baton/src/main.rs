@@ -37,6 +37,7 @@ mod signals;
 mod target;
 mod tls;
 mod tools;
+mod types;
 mod version;
 mod webhooks;
 mod welcome;
@@ -77,6 +78,7 @@ fn run(command: Command) -> Result<(), Fault> {
         Command::Credits(args) => client::block_on(credits::run(args)),
         Command::Jobs(args) => client::block_on(jobs::run(args)),
         Command::Lanes(args) => client::block_on(lanes::run(args)),
+        Command::Types(args) => client::block_on(types::run(args)),
         Command::Schedules(args) => client::block_on(schedules::run(args)),
         Command::Decisions(args) => client::block_on(decisions::run(args)),
         Command::Login(args) => client::block_on(login::run(args)),

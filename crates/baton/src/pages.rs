@@ -7,8 +7,8 @@ use crate::client::Client;
 use crate::fault::Fault;
 use baton_core::OrgId;
 use baton_wire::{
-    Decision, DecisionList, Delivery, DeliveryList, JobList, Key, KeyList, Lane, LaneList, OrgList, Schedule,
-    ScheduleList, Webhook, WebhookList, limit,
+    Decision, DecisionList, Delivery, DeliveryList, JobList, JobType, JobTypeList, Key, KeyList, Lane, LaneList,
+    OrgList, Schedule, ScheduleList, Webhook, WebhookList, limit,
 };
 use serde::de::DeserializeOwned;
 
@@ -47,6 +47,15 @@ impl Page for ScheduleList {
 
     fn parts(&mut self) -> (&mut Vec<Schedule>, &mut Option<String>) {
         (&mut self.schedules, &mut self.next_cursor)
+    }
+}
+
+impl Page for JobTypeList {
+    type Item = JobType;
+    const MOST: usize = limit::NAMES;
+
+    fn parts(&mut self) -> (&mut Vec<JobType>, &mut Option<String>) {
+        (&mut self.job_types, &mut self.next_cursor)
     }
 }
 

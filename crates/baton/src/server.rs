@@ -12,7 +12,7 @@ use baton_core::webhook;
 use baton_core::webhook::sign::Signer;
 use baton_engine::registry::Registry;
 use baton_engine::webhook::{Deliver, Post};
-use baton_engine::{Chronicler, Engine, Options, OsEntropy, SystemClock, node};
+use baton_engine::{Chronicler, Engine, JsonShapes, Options, OsEntropy, SystemClock, node};
 use baton_store::{Corrupt, OpenOptions, Store};
 use baton_tools::{Outgoing, Policy};
 use std::io;
@@ -113,6 +113,10 @@ async fn live(
     baton_api::metrics::install();
     let mut registry = Registry::builtin();
     registry.work(config::toolbox(&settings.tools)?);
+    for job_type in &settings.job_types {
+        let taken = registry.declare(job_type.clone());
+        taken.map_err(|error| Fault::new("config_invalid", format!("job_types.{}: {error}", job_type.name)))?;
+    }
     let carrier = Arc::new(Post(outgoing(settings)?));
     let definitions = registry.definitions_with(settings.rules, [webhook::job_type()]);
     // The lock on the data directory comes first: of two servers on one directory, the second
@@ -187,6 +191,7 @@ pub async fn open(settings: &StoreSettings, corrupt: Corrupt, definitions: Defin
     let chronicler = Chronicler::new(definitions.rules);
     let mut options = OpenOptions::new(settings.data_dir.clone(), clock, entropy, Arc::new(definitions));
     options.observer = Some(Arc::new(chronicler));
+    options.shapes = Some(Arc::new(JsonShapes));
     options.backend = settings.backend();
     options.corrupt = corrupt;
     Store::open(options).await.map_err(|error| Fault::open(&error).scrubbed(settings.database.as_ref()))

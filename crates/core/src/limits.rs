@@ -49,6 +49,20 @@ pub const PROMPT_CHARS: usize = 2_000;
 pub const WEBHOOKS: usize = 100;
 /// Longest address of an endpoint.
 pub const URL_BYTES: usize = 2_048;
+/// Job types that one org registers, versions of each, and the largest one as canonical JSON text.
+pub const JOB_TYPES: usize = 1_000;
+pub const JOB_TYPE_VERSIONS: u32 = 1_000;
+pub const JOB_TYPE_BYTES: usize = 64 * 1024;
+/// Longest text that says what a type does.
+pub const SUMMARY_CHARS: usize = 500;
+/// Attempts, and failures, that a type may allow; jobs at the same time in a lane of its own, and those that may
+/// wait there.
+pub const JOB_TYPE_ATTEMPTS: u32 = 100;
+pub const LANE_LIMIT: u32 = 100_000;
+pub const LANE_DEPTH: u32 = 10_000_000;
+/// A lease lasts at least, and at most.
+pub const LEASE_MIN: crate::time::Span = crate::time::Span::secs(1);
+pub const LEASE_MAX: crate::time::Span = crate::time::Span::secs(60 * 60);
 /// Signals that one run may be given.
 pub const SIGNALS: u32 = 1_000;
 /// Longest label that people give to something.

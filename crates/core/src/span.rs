@@ -23,6 +23,7 @@ const UNITS: [(&str, i64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_0
 impl SpanText {
     pub const MIN: Span = Span::millis(1);
     pub const MAX: Span = limits::AHEAD;
+    pub const LONGEST: Self = Self(Self::MAX);
 
     /// What lies below a millisecond is dropped. `None` if it is out of bounds.
     pub fn new(span: Span) -> Option<Self> {

@@ -8,7 +8,6 @@ use baton_core::command::Actor;
 use baton_core::job::Fence;
 use baton_core::job::beat::{Beat, Beaten};
 use baton_core::limits::JOBS_PER_COMMAND;
-use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,14 +80,14 @@ async fn overdue(shared: &Shared, crew: &Crew) {
 }
 
 async fn beat(shared: &Shared, crew: &Crew) {
-    let mut groups: BTreeMap<(OrgId, Span), BTreeMap<JobId, Fence>> = BTreeMap::new();
-    for (fence, lease) in crew.held.fences() {
-        groups.entry((fence.org.clone(), lease)).or_default().insert(fence.job, fence);
+    let mut groups: BTreeMap<OrgId, BTreeMap<JobId, Fence>> = BTreeMap::new();
+    for fence in crew.held.fences() {
+        groups.entry(fence.org.clone()).or_default().insert(fence.job, fence);
     }
-    for ((org, lease), fences) in groups {
+    for (org, fences) in groups {
         let fences: Vec<Fence> = fences.into_values().collect();
         for held in fences.chunks(JOBS_PER_COMMAND) {
-            let beat = Beat { org: org.clone(), held: held.to_vec(), lease };
+            let beat = Beat::of(org.clone(), held.to_vec());
             let sent_at = Instant::now();
             match shared.store.commit(beat, Actor::Worker(shared.options.node.clone())).await {
                 Ok(Beaten { lost, cancelled }) => {

@@ -91,7 +91,7 @@ pub(crate) fn parts<D: JobDefinition>(definition: D) -> (Entry, Arc<dyn Handler>
     let typed = Arc::new(Typed(Arc::new(definition)));
     let merges = job_type.dedupe.mode == baton_core::dedupe::Mode::MergeDuplicate;
     let hooks = (D::HOOKS || merges).then(|| typed.clone() as Arc<dyn Hooks>);
-    (Entry { job_type, hooks, payload, result }, typed)
+    (Entry { hooks, payload, result, ..Entry::plain(job_type) }, typed)
 }
 
 struct Typed<D>(Arc<D>);

@@ -3,13 +3,14 @@
 use crate::crew::Crew;
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::remote::Workers;
 use crate::webhook::courier;
 use crate::{audit, beater, pool, pruner, purger, recovery, run, sealer, sweeper, timers};
-use baton_core::Micros;
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Refusal};
-use baton_core::definition::RegisterError;
+use baton_core::definition::{PutJobType, PutTypeError, RegisterError};
 use baton_core::plan::Tools;
+use baton_core::{Micros, OrgId};
 use baton_store::{CommitError, Store, StoreError};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,7 @@ pub struct Engine {
 
 struct Inner {
     shared: Arc<Shared>,
+    workers: Workers,
     pools: Mutex<Vec<JoinHandle<()>>>,
     background: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -149,6 +151,8 @@ impl Shared {
 pub enum StartError {
     #[error("a job type of this binary cannot be registered: {0}")]
     Definition(#[from] RegisterError),
+    #[error("a declared job type cannot be registered: {0}")]
+    Declared(PutTypeError),
     #[error("the store failed while starting: {0}")]
     Store(StoreError),
 }
@@ -157,6 +161,7 @@ impl StartError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Definition(e) => e.code(),
+            Self::Declared(e) => e.code(),
             Self::Store(e) => e.code(),
         }
     }
@@ -202,6 +207,15 @@ impl Engine {
                 Err(CommitError::Store(e)) => return Err(StartError::Store(e)),
             }
         }
+        for job_type in shared.registry.declared() {
+            let put = PutJobType { org: OrgId::system(), job_type: job_type.clone() };
+            match shared.store.commit(put, Actor::Engine).await {
+                Ok(registration) => shared.store.declare(registration.job_type),
+                Err(CommitError::Refused(e)) => return Err(StartError::Declared(e)),
+                Err(CommitError::KeyReused) => {}
+                Err(CommitError::Store(e)) => return Err(StartError::Store(e)),
+            }
+        }
         let taken = recovery::own(&shared).await.map_err(StartError::Store)?;
         if taken > 0 {
             tracing::warn!(jobs = taken, "jobs that were running when this node last ended have been taken back");
@@ -225,13 +239,23 @@ impl Engine {
         if let Some(key) = shared.options.seal_key.clone() {
             background.push(spawn(&shared, "sealer", |shared| sealer::run(shared, key)));
         }
-        let inner = Inner { shared, pools: Mutex::new(pools), background: Mutex::new(background) };
+        let inner = Inner {
+            workers: Workers::new(shared.clone()),
+            shared,
+            pools: Mutex::new(pools),
+            background: Mutex::new(background),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The tools that run documents may name; nothing if agents are not worked on here.
     pub fn tools(&self) -> Option<Arc<Tools>> {
         self.inner.shared.registry.tools()
+    }
+
+    /// Workers outside take their jobs from here.
+    pub fn workers(&self) -> &Workers {
+        &self.inner.workers
     }
 
     pub fn store(&self) -> &Store {

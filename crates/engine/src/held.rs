@@ -101,8 +101,8 @@ impl Held {
         self.all().remove(fence);
     }
 
-    pub fn fences(&self) -> Vec<(Fence, Span)> {
-        self.all().iter().map(|(fence, h)| (fence.clone(), h.lease)).collect()
+    pub fn fences(&self) -> Vec<Fence> {
+        self.all().keys().cloned().collect()
     }
 
     pub fn holds(&self) -> BTreeSet<Fence> {

@@ -121,6 +121,7 @@ impl Pool {
             kinds: self.crew.kinds.clone(),
             slots: wants,
             turns: self.turns.clone(),
+            scope: None,
         });
         match self.shared.store.turn(settles, ask).await {
             Ok(Turn { settled, leased, next_due, now, turns, more }) => {
@@ -194,7 +195,7 @@ impl Pool {
             return;
         };
         let defs = self.shared.store.definitions();
-        let job_type = defs.pinned(&job.kind);
+        let job_type = defs.pinned(&job.org, &job.kind);
         let lease = job_type.map_or(Span::secs(30), |kind| kind.lease);
         let timeout = job_type.and_then(|kind| kind.timeout(&defs.rules));
         let name = job.kind.name.to_string();

@@ -70,7 +70,13 @@ pub(crate) fn agent_type() -> JobType {
 pub struct Registry {
     known: Option<Arc<Tools>>,
     entries: BTreeMap<Kind, (Entry, Arc<dyn Handler>)>,
+    /// Types that workers outside serve, for everybody.
+    declared: BTreeMap<TypeName, JobType>,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is a job type {0} already")]
+pub struct TypeTaken(pub TypeName);
 
 impl Registry {
     pub fn empty() -> Self {
@@ -99,9 +105,25 @@ impl Registry {
         self.entries.insert(entry.job_type.kind(), (entry, handler));
     }
 
+    /// A type that workers outside serve. Its version is counted when it is registered.
+    pub fn declare(&mut self, job_type: JobType) -> Result<(), TypeTaken> {
+        let name = &job_type.name;
+        if self.declared.contains_key(name) || self.entries.keys().any(|kind| kind.name == *name) {
+            return Err(TypeTaken(name.clone()));
+        }
+        self.declared.insert(name.clone(), job_type);
+        Ok(())
+    }
+
+    pub(crate) fn declared(&self) -> impl Iterator<Item = &JobType> {
+        self.declared.values()
+    }
+
     /// Works on the agents of runs, with these tools.
     pub fn work(&mut self, toolbox: Toolbox) {
         self.known = Some(Arc::new(toolbox.known().clone()));
+        // Their names begin as no other's do.
+        self.declared.extend(toolbox.remote().map(|kind| (kind.name.clone(), kind.clone())));
         self.add(agent_type(), Worker::new(toolbox));
     }
 

@@ -2,7 +2,9 @@
 
 use baton_core::definition::Shape;
 use baton_core::limits::cut;
+use baton_store::Shapes;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Longest description of a misfit.
 const DETAIL_CHARS: usize = 300;
@@ -15,6 +17,20 @@ impl JsonShape {
     pub fn new(schema: &Value) -> Self {
         Self(jsonschema::options().offline().build(schema).map_err(|e| e.to_string()))
     }
+}
+
+/// For the schemas of job types that are registered while Baton runs.
+pub struct JsonShapes;
+
+impl Shapes for JsonShapes {
+    fn of(&self, schema: &Value) -> Arc<dyn Shape> {
+        Arc::new(JsonShape::new(schema))
+    }
+}
+
+/// Whether a schema can be used at all; why not.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    JsonShape::new(schema).0.map(drop).map_err(|why| cut(&why, DETAIL_CHARS))
 }
 
 impl Shape for JsonShape {

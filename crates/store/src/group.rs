@@ -8,17 +8,18 @@ use crate::hand_out::{Found, hand_out};
 use crate::open::OpenOptions;
 use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
-use baton_core::definition::Definitions;
+use baton_core::definition::{Definitions, Served};
 use baton_core::doc;
 use baton_core::event::Note;
 use baton_core::id::{Ids, Seed};
 use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
+use baton_core::lane::LaneKey;
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
 use baton_core::schedule::Turns;
 use baton_core::world::JobWrite;
-use baton_core::{Micros, OrgId, WorkerId, World};
+use baton_core::{Micros, OrgId, ProjectId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::oneshot;
@@ -59,6 +60,38 @@ pub struct Ask {
     pub slots: usize,
     /// Whose turn it is, as the last claim left it.
     pub turns: Turns,
+    /// What a worker from outside reaches; one of this node's reaches all that its binary can run.
+    pub scope: Option<Scope>,
+}
+
+/// How far an ask reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    pub org: OrgId,
+    /// Only these, in their order; any if there are none named.
+    pub lanes: Option<BTreeSet<LaneKey>>,
+    pub projects: Option<BTreeSet<ProjectId>>,
+}
+
+impl Ask {
+    pub(crate) fn lanes(&self) -> Option<&BTreeSet<LaneKey>> {
+        self.scope.as_ref()?.lanes.as_ref()
+    }
+
+    pub(crate) fn org(&self) -> Option<&OrgId> {
+        self.scope.as_ref().map(|scope| &scope.org)
+    }
+
+    /// Whether a job that was found is one that is asked for.
+    pub(crate) fn wants(&self, job: &Job) -> bool {
+        let projects = self.scope.as_ref().and_then(|scope| scope.projects.as_ref());
+        self.kinds.contains(&job.kind) && projects.is_none_or(|projects| projects.contains(&job.project))
+    }
+
+    /// Whether whoever asks does jobs of this kind: what workers serve is not this node's, and the other way round.
+    pub(crate) fn serves(&self, served: Served) -> bool {
+        (self.scope.is_none()) == (served == Served::Here)
+    }
 }
 
 /// A job handed to a worker.
@@ -376,6 +409,8 @@ pub(crate) struct Stirred {
     /// A job that a worker may hold is to end.
     pub leases: bool,
     pub events: bool,
+    /// Something was registered.
+    pub definitions: bool,
 }
 
 pub(crate) fn stirred(world: &World) -> Stirred {
@@ -395,6 +430,7 @@ pub(crate) fn stirred(world: &World) -> Stirred {
         timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
         leases: world.notes().iter().any(fenced),
         events: !world.events().is_empty(),
+        definitions: !world.version_writes().is_empty(),
     }
 }
 

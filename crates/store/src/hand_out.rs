@@ -42,7 +42,8 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     let actor = Actor::Worker(ask.worker.clone());
     let rules = &env.defs.rules;
     let (more, next_due) = (found.more, found.next_due);
-    let lanes: Vec<Lane<Candidate>> = found.lanes.into_iter().map(|(id, heads)| lane(id, heads, world, env)).collect();
+    let lanes: Vec<Lane<Candidate>> =
+        found.lanes.into_iter().map(|(id, heads)| lane(ask, id, heads, world, env)).collect();
     let mut turns = ask.turns.clone();
     let mut leased = Vec::new();
     for picked in schedule::pick(lanes.clone(), &mut turns, ask.slots, env.now, rules) {
@@ -63,14 +64,15 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
 }
 
 /// A lane as it stands now: a command of this group may have touched it or its jobs.
-fn lane(id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Candidate> {
+fn lane(ask: &Ask, id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Candidate> {
     let (org, key) = &id;
     let mut queues: [Vec<Head<Candidate>>; 2] = [Vec::new(), Vec::new()];
     for candidate in heads {
         let job = candidate.job.clone().ready_at(env.now);
         world.load_job(org, job.id, Some(job));
         let Some(job) = world.job(org, candidate.job.id) else { continue };
-        if !job.claimable(env.now) || env.defs.pinned(&job.kind).is_none() {
+        let entry = env.defs.entry(org, &job.kind);
+        if !job.claimable(env.now) || !entry.is_some_and(|entry| ask.serves(entry.served)) {
             continue;
         }
         let brings_slot = job.status.holds_slot();

@@ -20,6 +20,7 @@ mod error;
 pub mod faults;
 mod group;
 mod hand_out;
+mod known;
 mod migrate;
 mod open;
 mod order;
@@ -38,10 +39,10 @@ mod store;
 pub use checkup::{Checkup, Place, Server};
 pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
-pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Turn};
+pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Scope, Turn};
 pub use open::{Backend, Corrupt, OpenOptions};
 pub use order::Order;
-pub use ports::{Clock, Entropy, Observer};
+pub use ports::{Clock, Entropy, Observer, Shapes};
 pub use records::{
     DeadLetters, Depth, EventRow, Filter, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page,
     Prunable,

@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use crate::ports::{Clock, Entropy, Observer};
+use crate::ports::{Clock, Entropy, Observer, Shapes};
 use crate::postgres;
 use baton_core::definition::Definitions;
 use std::path::PathBuf;
@@ -48,8 +48,11 @@ pub struct OpenOptions {
     pub corrupt: Corrupt,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
+    /// What this binary brings along; what was registered joins it.
     pub definitions: Arc<Definitions>,
     pub observer: Option<Arc<dyn Observer>>,
+    /// For what registered job types say about payloads and results; without it nothing is checked.
+    pub shapes: Option<Arc<dyn Shapes>>,
     #[cfg(feature = "faults")]
     pub faults: Option<Arc<dyn crate::faults::Faults>>,
 }
@@ -69,6 +72,7 @@ impl OpenOptions {
             entropy,
             definitions,
             observer: None,
+            shapes: None,
             #[cfg(feature = "faults")]
             faults: None,
         }

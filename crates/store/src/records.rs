@@ -28,7 +28,7 @@ pub struct JobRecord {
 
 impl JobRecord {
     /// What it left behind, if it ended.
-    pub(crate) fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<Ending> {
         let Status::Ended { how, .. } = self.job.status else { return None };
         match how {
             End::Completed => self.result.clone().map(Ending::Result),

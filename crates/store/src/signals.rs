@@ -2,7 +2,10 @@
 
 use crate::bell::Bell;
 use crate::group::Stirred;
-use tokio::sync::watch;
+use baton_core::JobId;
+use baton_core::event::Note;
+use baton_core::run::remote::is_tool_type;
+use tokio::sync::{broadcast, watch};
 
 /// Before anybody has found out how far the history is final.
 pub(crate) const UNKNOWN: i64 = -1;
@@ -14,7 +17,12 @@ pub(crate) struct Signals {
     pub timers: Bell,
     /// Somebody wants jobs to end that workers hold.
     pub leases: Bell,
+    /// Calls that workers outside made have ended.
+    pub calls: broadcast::Sender<JobId>,
 }
+
+/// Ends of calls that wait to be heard; whoever hears less looks for itself.
+const CALLS_MAX: usize = 1_024;
 
 impl Signals {
     pub fn new(tail: i64) -> Self {
@@ -23,6 +31,7 @@ impl Signals {
             jobs: Bell::default(),
             timers: Bell::default(),
             leases: Bell::default(),
+            calls: broadcast::Sender::new(CALLS_MAX),
         }
     }
 
@@ -36,6 +45,18 @@ impl Signals {
         }
         if stirred.leases {
             self.leases.ring();
+        }
+    }
+
+    /// Tells whoever waits for calls which have ended.
+    pub fn tell_calls(&self, notes: &[Note]) {
+        if self.calls.receiver_count() == 0 {
+            return;
+        }
+        let ended = |note: &&Note| matches!(note.what, "job.completed" | "job.failed" | "job.cancelled");
+        for note in notes.iter().filter(ended).filter(|note| is_tool_type(&note.kind)) {
+            // Nobody listens any more.
+            let _ = self.calls.send(note.job);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::runs::{LedgerRow, ListLedger, ListRuns};
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
-use baton_core::definition::Definitions;
+use baton_core::definition::{Definitions, JobType};
 use baton_core::doc::{self, Doc};
 use baton_core::id::{DocId, KeyId};
 use baton_core::job::Fence;
@@ -25,7 +25,7 @@ use baton_core::timer::Due;
 use baton_core::{AgentId, JobId, Json, Micros, OrgId, ProjectId, RunId, WorkerId, sink};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 /// How long a submission waits to be let into the queue before it is turned away.
 const LET_IN: Duration = Duration::from_secs(5);
@@ -333,6 +333,11 @@ impl Store {
         each!(self, db => db.signals.timers.listen())
     }
 
+    /// Says which calls of workers outside have ended, as far as this node has heard of it.
+    pub fn watch_calls(&self) -> broadcast::Receiver<JobId> {
+        each!(self, db => db.signals.calls.subscribe())
+    }
+
     /// Leases that have run out, oldest first.
     pub async fn expired(&self, limit: usize) -> Result<Vec<Fence>, StoreError> {
         each!(self, db => db.expired(limit).await)
@@ -407,8 +412,22 @@ impl Store {
         each!(self, db => db.options.clock.now())
     }
 
+    /// Adds a type of everybody's that workers serve, in a version that was registered.
+    pub fn declare(&self, job_type: JobType) {
+        each!(self, db => db.known.declare(job_type));
+    }
+
+    /// Looks whether another node has registered something.
+    pub async fn learn(&self) -> Result<(), StoreError> {
+        match self {
+            // Whoever registers here is this node.
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(db) => db.learn().await,
+        }
+    }
+
     pub fn definitions(&self) -> Arc<Definitions> {
-        each!(self, db => db.options.definitions.clone())
+        each!(self, db => db.known.get())
     }
 
     pub const fn name(&self) -> &'static str {

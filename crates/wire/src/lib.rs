@@ -13,6 +13,7 @@ mod envelope;
 mod event;
 pub mod header;
 mod job;
+mod job_type;
 mod lane;
 mod ledger_view;
 mod login;
@@ -34,6 +35,7 @@ mod token;
 mod tool;
 mod webhook;
 mod why;
+pub mod worker;
 
 pub use access::{FoundedOrg, Key, KeyList, MadeKey, Me, NewKey, NewOrg, OrgList, RotateKey};
 pub use agent_view::{Agent, AgentList, Step, StepInHand, StepList, Task, TaskList, WaitKind, WaitsFor};
@@ -42,6 +44,9 @@ pub use decision::{Decision, DecisionList, DecisionState, DecisionTurn, Resoluti
 pub use envelope::{Envelope, JobNews, JobPayload, LISTENING};
 pub use event::{Event, EventList, TAIL};
 pub use job::{Job, JobList, Left, Progress, RunningContext, WaitingFor};
+pub use job_type::{
+    CancelRule, DedupeRule, JobType, JobTypeList, LaneRule, NewJobType, RetryRule, ServedBy, TimeLimit,
+};
 pub use lane::{Lane, LaneList};
 pub use ledger_view::{Balance, Direction, Granted, LedgerEntry, LedgerList, NewGrant};
 pub use login::{HandIn, LoggedIn, LoginLink};

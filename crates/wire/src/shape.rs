@@ -9,7 +9,9 @@ use baton_core::canon::Digest;
 use baton_core::credits::Credits;
 use baton_core::cron::CatchUp;
 use baton_core::decision::{Breach, Choice, ChoiceName};
+use baton_core::dedupe::Mode;
 use baton_core::id::{DecisionId, DocId, KeyId, WebhookId};
+use baton_core::job::cancel::Strategy;
 use baton_core::lane::LaneKey;
 use baton_core::ledger;
 use baton_core::name::{PlanName, Responsibility, ScheduleName, SessionId, SignalName, ToolName};
@@ -17,6 +19,8 @@ use baton_core::plan::{self, Doer, FailureMode};
 use baton_core::retry::Class;
 use baton_core::run::why::{self, What};
 use baton_core::run::{self, AgentState, StepState, TaskState};
+use baton_core::span::SpanText;
+use baton_core::template::Template;
 use baton_core::webhook::Pattern;
 use baton_core::{AgentId, JobId, OrgId, ProjectId, RunId, TypeName};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -157,6 +161,32 @@ impl Shaped for Credits {
     }
 }
 
+impl Shaped for SpanText {
+    const NAME: &'static str = "Span";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A length of time such as `30s` or `1h30m`, from 1ms to 366d: larger units first.",
+            "pattern": "^([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?$",
+            "minLength": 2,
+        })
+    }
+}
+
+impl Shaped for Template {
+    const NAME: &'static str = "KeyTemplate";
+
+    fn shape(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A key made from a job: text that may name `{project}`, `{session}` and `{payload.field}`.",
+            "pattern": "^([^{}]|\\{(project|session|payload(\\.[^.{}]+)+)\\})+$",
+            "maxLength": Self::MAX,
+        })
+    }
+}
+
 macro_rules! words {
     ($($type:ty as $name:literal: $about:literal, $words:expr);* $(;)?) => {$(
         impl Shaped for $type {
@@ -182,7 +212,11 @@ words! {
     plan::Effect as "StepEffect": "What calling a tool twice would do.", vec!["pure", "idempotent", "unsafe"];
     plan::Priority as "RunPriority": "How urgent a run is.", vec!["high", "normal"];
     Doer as "Doer": "Who does a step: a tool that the operator declared, or one that only waits.",
-        vec!["tool", "sleep", "wait", "ask"];
+        vec!["tool", "remote", "sleep", "wait", "ask"];
+    Mode as "DedupeMode": "What becomes of a job that was asked for before.",
+        vec!["none", "single_flight", "drop_duplicate", "merge_duplicate"];
+    Strategy as "CancelStrategy": "Whether a running job ends at once, or is told to and given time.",
+        vec!["mark_canceled", "interrupt_turn"];
     ledger::Kind as "LedgerKind": "What an entry is for.", Self::ALL.iter().map(|word| word.as_str()).collect();
     why::Kind as "WhyKind": "What was asked about.", Self::ALL.iter().map(|word| word.as_str()).collect();
     What as "WaitingOn": "What something waits for.", Self::ALL.iter().map(|word| word.as_str()).collect();

@@ -13,7 +13,6 @@
 mod closing;
 mod envelope;
 mod feed;
-mod places;
 mod recent;
 pub mod socket;
 pub mod sse;
@@ -24,13 +23,13 @@ mod wanted;
 use crate::app::App;
 use crate::door::Caller;
 use crate::limits;
+use crate::places::{Place, Places};
 use crate::problem::Fault;
 use crate::query::Params;
 use baton_store::Cursor;
 use baton_wire::TAIL;
 use closing::Closing;
 use feed::Feed;
-use places::{Place, Places};
 use recent::Recent;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +79,7 @@ impl Live {
     pub fn new(listening: Listening) -> Self {
         Self {
             listening,
-            places: Arc::new(Places::new(listening.places, listening.per_key)),
+            places: Arc::new(Places::of_listeners(listening.places, listening.per_key)),
             recent: Recent::new(listening.recent_bytes),
             threads: Threads::default(),
         }

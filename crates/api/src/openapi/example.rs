@@ -55,6 +55,60 @@ pub fn job() -> Value {
     })
 }
 
+pub const LEASE: &str = "0193a1b2c3d47001800000000000002a.1.6489a1b2c3d4e.mailer-1";
+
+pub fn new_job_type() -> Value {
+    json!({
+        "summary": "Sends one mail.",
+        "maxAttempts": 3,
+        "lane": { "key": "mail:{payload.to}", "limit": 2, "depth": 100 },
+        "dedupe": { "mode": "single_flight", "key": "{payload.id}" },
+        "timeout": "1m",
+        "payloadSchema": { "type": "object", "required": ["to"] },
+    })
+}
+
+pub fn job_type() -> Value {
+    json!({
+        "type": "mail.send",
+        "version": 1,
+        "servedBy": "workers",
+        "summary": "Sends one mail.",
+        "priority": "background",
+        "maxAttempts": 3,
+        "lease": "30s",
+        "timeout": "1m",
+        "lane": { "key": "mail:{payload.to}", "limit": 2, "depth": 100 },
+        "dedupe": { "mode": "single_flight", "key": "{payload.id}" },
+        "retry": { "base": "1s", "max": "1m", "jitter": true },
+        "cancel": { "strategy": "mark_canceled", "grace": "5s" },
+        "payloadSchema": { "type": "object", "required": ["to"] },
+        "resultSchema": null,
+    })
+}
+
+pub fn lease_jobs() -> Value {
+    json!({ "types": ["mail.send"], "max": 10, "waitMs": 20_000, "worker": "mailer-1" })
+}
+
+pub fn leases() -> Value {
+    json!({
+        "leases": [{
+            "lease": LEASE,
+            "leaseMs": 30_000,
+            "leaseUntil": "2026-01-31T09:30:30.000000Z",
+            "timeoutMs": 60_000,
+            "job": {
+                "id": JOB_ID, "type": "mail.send", "version": 1, "projectId": "demo", "lane": "mail:ada@example.com",
+                "priority": 200, "attempt": 1, "maxAttempts": 3, "failures": 0,
+                "createdAt": "2026-01-31T09:30:00.000000Z", "wakes": 0, "answer": null,
+            },
+            "payload": { "to": "ada@example.com" },
+        }],
+        "settled": [],
+    })
+}
+
 pub fn with(mut value: Value, fields: Value) -> Value {
     if let (Value::Object(all), Value::Object(fields)) = (&mut value, fields) {
         all.extend(fields);

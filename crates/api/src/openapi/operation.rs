@@ -15,6 +15,8 @@ pub type Make = fn(&mut SchemaGenerator) -> Schema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
     Jobs,
+    JobTypes,
+    Workers,
     Runs,
     Credits,
     Orchestrator,
@@ -30,8 +32,10 @@ pub enum Tag {
 }
 
 impl Tag {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Jobs,
+        Self::JobTypes,
+        Self::Workers,
         Self::Runs,
         Self::Credits,
         Self::Orchestrator,
@@ -49,6 +53,8 @@ impl Tag {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jobs => "Jobs",
+            Self::JobTypes => "Job types",
+            Self::Workers => "Workers",
             Self::Runs => "Runs",
             Self::Credits => "Credits",
             Self::Orchestrator => "Orchestrator",
@@ -67,6 +73,10 @@ impl Tag {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Jobs => "Pieces of queued work, from their request to their end.",
+            Self::JobTypes => {
+                "What work means: its schemas, its lane, how it is tried again. Every change is a version."
+            }
+            Self::Workers => "The worker protocol: programs that take jobs over HTTP and say what came of them.",
             Self::Runs => "Agents at work on one plan and one budget.",
             Self::Credits => "What an org has to spend, and every entry of it.",
             Self::Orchestrator => "Jobs in the orchestrator's words: the same jobs, other names for their states.",

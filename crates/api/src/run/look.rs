@@ -77,7 +77,7 @@ async fn beat(app: &App, agents: &[Agent], now: Micros) -> Result<Option<Micros>
         let Some(record) = wait::read(app.store().job(&agent.org, job)).await? else { continue };
         let heard = match record.job.status.lease() {
             Some(lease) => {
-                let span = defs.pinned(&record.job.kind).map_or(Span::default(), |kind| kind.lease);
+                let span = defs.pinned(&record.job.org, &record.job.kind).map_or(Span::default(), |kind| kind.lease);
                 Some(lease.until.plus(Span(-span.0)))
             }
             None => record.job.status.due_at().is_none_or(|due| due > now).then_some(now),

@@ -10,6 +10,7 @@ mod lanes;
 mod runs;
 mod schedules;
 mod settings;
+mod types;
 mod webhooks;
 
 pub use access::{
@@ -30,6 +31,7 @@ pub use runs::{
 };
 pub use schedules::{ScheduleArgs, ScheduleListArgs, SchedulesArgs, SchedulesCommand, SetArgs};
 pub use settings::{ListenArgs, LogFormat, QueueArgs, ServeArgs, SettingsArgs, StoreArgs, UpArgs};
+pub use types::{SetTypeArgs, TypeArgs, TypeListArgs, TypesArgs, TypesCommand};
 pub use webhooks::{
     AddWebhookArgs, DeliveriesArgs, EnableWebhookArgs, RotateWebhookArgs, WebhookArgs, WebhookListArgs, WebhooksArgs,
     WebhooksCommand,
@@ -82,6 +84,8 @@ pub enum Command {
     Credits(CreditsArgs),
     /// Enqueue, show, watch, cancel and repeat jobs
     Jobs(JobsArgs),
+    /// Register and show job types that workers serve
+    Types(TypesArgs),
     /// See how full the lanes are, and stop or resume handing out their jobs
     Lanes(LanesArgs),
     /// Have jobs made again and again, by the clock
@@ -121,6 +125,7 @@ impl Command {
             Self::Tools(args) => args.client.json,
             Self::Credits(args) => args.command.client().json,
             Self::Jobs(args) => args.command.client().json,
+            Self::Types(args) => args.command.client().json,
             Self::Lanes(args) => args.command.client().json,
             Self::Schedules(args) => args.command.client().json,
             Self::Decisions(args) => args.command.client().json,

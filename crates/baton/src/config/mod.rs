@@ -1,5 +1,6 @@
 //! Settings: flags and environment first, then the file, then the defaults.
 
+mod job_types;
 mod listen;
 mod queue;
 mod tools;
@@ -10,6 +11,7 @@ pub use tools::{Declared, toolbox};
 use crate::args::{DEFAULT_DATA_DIR, LogFormat, SettingsArgs, StoreArgs};
 use crate::fault::Fault;
 use baton_api::door::Rate;
+use baton_core::definition::JobType;
 use baton_core::rules::Rules;
 use baton_core::seal::Key;
 use baton_store::{Backend, OpenError};
@@ -44,6 +46,8 @@ struct File {
     queue: queue::Section,
     #[serde(default)]
     tools: tools::Section,
+    #[serde(default)]
+    job_types: job_types::Section,
 }
 
 /// Where things are remembered.
@@ -68,6 +72,8 @@ pub struct Settings {
     pub agent_slots: Option<u32>,
     /// What steps of runs may call.
     pub tools: Vec<Declared>,
+    /// Types that workers serve, for every org.
+    pub job_types: Vec<JobType>,
     pub rules: Rules,
     /// How fast one key may ask; as fast as it can if there is none.
     pub rate: Option<Rate>,
@@ -150,8 +156,10 @@ pub fn settings(args: &SettingsArgs) -> Result<Settings, Fault> {
     // Beside the file; a path without a directory is in this one.
     let base = config.and_then(Path::parent).unwrap_or_else(|| Path::new(""));
     let tools = tools::declared(std::mem::take(&mut file.tools), base).map_err(|fault| in_file(fault, config))?;
+    let job_types = job_types::declared(std::mem::take(&mut file.job_types)).map_err(|fault| in_file(fault, config))?;
     Ok(Settings {
         tools,
+        job_types,
         listen: listen::listen(&args.listen, &keys)?,
         log: log_format(args.log.clone(), file.log)?,
         log_filter: given(args.log_filter.clone()).or(file.log_filter.clone()),

@@ -6,11 +6,11 @@
 use super::invalid;
 use crate::fault::Fault;
 use baton_core::credits::Credits;
-use baton_core::limits::PLAN_ATTEMPTS;
+use baton_core::limits::{LANE_LIMIT, PLAN_ATTEMPTS};
 use baton_core::name::ToolName;
 use baton_core::plan::{self, Doer, Effect};
 use baton_core::span::SpanText;
-use baton_engine::run::{ProcessTool, Toolbox};
+use baton_engine::run::{BadTool, ProcessTool, Toolbox};
 use baton_tools::process::{Declaration, Options, Process, Processes};
 use serde::Deserialize as _;
 use std::collections::BTreeMap;
@@ -19,8 +19,10 @@ use toml::{Table, Value};
 
 /// Tools that one file may declare.
 const TOOLS: usize = 256;
-/// The only kind there is.
+/// A program that is started here for every call.
 const PROCESS: &str = "process";
+/// Workers outside make the calls.
+const REMOTE: &str = "remote";
 
 /// As the file has them, by their names.
 pub type Section = BTreeMap<String, Table>;
@@ -30,16 +32,53 @@ pub type Section = BTreeMap<String, Table>;
 pub struct Declared {
     pub name: ToolName,
     pub about: plan::Tool,
-    pub process: Process,
+    pub by: By,
+}
+
+/// Who makes the calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    Process(Process),
+    /// Workers, so many calls at once.
+    Workers {
+        limit: Option<u32>,
+    },
+}
+
+impl Declared {
+    /// What is started for every call, if something is.
+    pub const fn program(&self) -> Option<&Process> {
+        match &self.by {
+            By::Process(process) => Some(process),
+            By::Workers { .. } => None,
+        }
+    }
+}
+
+/// A tool that workers serve, as the file has it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoteTool {
+    effect: Option<String>,
+    price: Option<String>,
+    timeout: Option<String>,
+    attempts: Option<String>,
+    limit: Option<u32>,
 }
 
 /// What there is to call, with what is always there.
 pub fn toolbox(declared: &[Declared]) -> Result<Toolbox, Fault> {
     let processes = Processes::new(Options::default());
     let mut toolbox = Toolbox::default();
-    for Declared { name, about, process } in declared {
-        let tool = ProcessTool { processes: processes.clone(), process: process.clone() };
-        toolbox.add(name.clone(), about.clone(), tool).map_err(|error| invalid(format!("tools.{name}: {error}")))?;
+    for Declared { name, about, by } in declared {
+        let added = match by {
+            By::Process(process) => {
+                let tool = ProcessTool { processes: processes.clone(), process: process.clone() };
+                toolbox.add(name.clone(), about.clone(), tool).map_err(BadTool::from)
+            }
+            By::Workers { limit } => toolbox.add_remote(name.clone(), about.clone(), *limit),
+        };
+        added.map_err(|error| invalid(format!("tools.{name}: {error}")))?;
     }
     Ok(toolbox)
 }
@@ -60,8 +99,9 @@ fn one(name: &str, mut table: Table, base: &Path) -> Result<Declared, Fault> {
     }
     match table.remove("kind") {
         Some(Value::String(kind)) if kind == PROCESS => {}
-        Some(_) => return Err(bad(".kind", format!("only {PROCESS:?} is known"))),
-        None => return Err(bad(".kind", format!("it must be there, and say {PROCESS:?}"))),
+        Some(Value::String(kind)) if kind == REMOTE => return remote(known, table),
+        Some(_) => return Err(bad(".kind", format!("only {PROCESS:?} and {REMOTE:?} are known"))),
+        None => return Err(bad(".kind", format!("it must be there, and say {PROCESS:?} or {REMOTE:?}"))),
     }
     // A value that is no text must not be repeated in an error: it may be a secret.
     let plain = |env: &Value| env.as_table().is_some_and(|all| all.values().all(Value::is_str));
@@ -83,7 +123,24 @@ fn one(name: &str, mut table: Table, base: &Path) -> Result<Declared, Fault> {
         timeout: timeout(declaration.timeout.as_deref()).map_err(|why| bad(".timeout", why))?,
         attempts: attempts(declaration.attempts.as_deref()).map_err(|why| bad(".attempts", why))?,
     };
-    Ok(Declared { name: known, about, process })
+    Ok(Declared { name: known, about, by: By::Process(process) })
+}
+
+fn remote(name: ToolName, mut table: Table) -> Result<Declared, Fault> {
+    let bad = |at: &str, why: String| invalid(format!("tools.{name}{at}: {why}"));
+    numbers_as_text(&mut table);
+    let tool = RemoteTool::deserialize(table).map_err(|error| bad("", error.message().to_owned()))?;
+    if tool.limit.is_some_and(|limit| !(1..=LANE_LIMIT).contains(&limit)) {
+        return Err(bad(".limit", format!("it must be a whole number from 1 to {LANE_LIMIT}")));
+    }
+    let about = plan::Tool {
+        doer: Doer::Remote,
+        effect: effect(tool.effect.as_deref()).map_err(|why| bad(".effect", why))?,
+        price: price(tool.price.as_deref()).map_err(|why| bad(".price", why))?,
+        timeout: timeout(tool.timeout.as_deref()).map_err(|why| bad(".timeout", why))?,
+        attempts: attempts(tool.attempts.as_deref()).map_err(|why| bad(".attempts", why))?,
+    };
+    Ok(Declared { by: By::Workers { limit: tool.limit }, name, about })
 }
 
 /// `attempts = 3` and `price = 2` mean what they would in quotes.
@@ -148,7 +205,8 @@ mod tests {
              [tools.b]\nkind = \"process\"\nargv = [\"sh\", \"b.sh\"]\n[tools.c]\nkind = \"process\"\nargv = [\"/c\"]\n",
         )
         .unwrap();
-        let places: Vec<_> = all.iter().map(|tool| (tool.process.program(), tool.process.cwd())).collect();
+        let processes: Vec<_> = all.iter().filter_map(Declared::program).collect();
+        let places: Vec<_> = processes.iter().map(|process| (process.program(), process.cwd())).collect();
         assert_eq!(places[0], (Path::new("/etc/baton/bin/a"), Path::new("/etc/baton/work")));
         assert!(places[1].0.ends_with("sh") && places[1].0.is_absolute());
         assert_eq!((places[1].1, places[2]), (Path::new("/etc/baton"), (Path::new("/c"), Path::new("/etc/baton"))));
@@ -173,6 +231,19 @@ mod tests {
         assert_eq!((about.timeout, about.attempts), (Some(Span::secs(90)), Some(2)));
         let boxed = toolbox(&read("[tools.a]\nkind = \"process\"\nargv = [\"/a\"]\n").unwrap()).unwrap();
         assert_eq!(boxed.known().names().map(ToolName::as_str).collect::<Vec<_>>(), ["a", "ask", "sleep", "wait"]);
+    }
+
+    #[test]
+    fn a_tool_that_workers_serve_says_no_more_than_what_it_is_like() {
+        let all = read("[tools.a]\nkind = \"remote\"\neffect = \"pure\"\nprice = 2\nlimit = 4\n").unwrap();
+        assert_eq!((all[0].about.doer, all[0].about.effect), (Doer::Remote, Effect::Pure));
+        assert_eq!(all[0].by, By::Workers { limit: Some(4) });
+        let boxed = toolbox(&all).unwrap();
+        assert_eq!(boxed.remote().map(|kind| kind.name.as_str()).collect::<Vec<_>>(), ["tool.a"]);
+        refused("[tools.a]\nkind = \"remote\"\nargv = [\"/a\"]\n", "tools.a: unknown field `argv`");
+        refused("[tools.a]\nkind = \"remote\"\nlimit = 0\n", "tools.a.limit");
+        let long = read(&format!("[tools.{}]\nkind = \"remote\"\n", "a".repeat(64))).unwrap();
+        assert!(format!("{:?}", toolbox(&long).unwrap_err()).contains("too long"));
     }
 
     #[test]

@@ -2,21 +2,24 @@
 
 use super::finding::{Check, Finding};
 use crate::config::Declared;
+use baton_core::name::ToolName;
+use baton_tools::process::Process;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Nothing is said where nothing was declared.
 pub fn look(tools: &[Declared]) -> Vec<Finding> {
-    let missing: Vec<_> = tools.iter().filter_map(missing).collect();
-    if missing.is_empty() && !tools.is_empty() {
-        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let programs: Vec<_> = tools.iter().filter_map(|tool| Some((&tool.name, tool.program()?))).collect();
+    let missing: Vec<_> = programs.iter().filter_map(|(name, process)| missing(name, process)).collect();
+    if missing.is_empty() && !programs.is_empty() {
+        let names: Vec<_> = programs.iter().map(|(name, _)| name.as_str()).collect();
         return vec![Finding::ok(Check::Tools, format!("every program is there: {}", names.join(", ")))];
     }
     missing
 }
 
-fn missing(tool: &Declared) -> Option<Finding> {
-    let (name, program, cwd) = (&tool.name, tool.process.program(), tool.process.cwd());
+fn missing(name: &ToolName, process: &Process) -> Option<Finding> {
+    let (program, cwd) = (process.program(), process.cwd());
     let problem = |detail: String| {
         let advice = format!("install it, or mend argv and cwd of [tools.{name}] in the configuration");
         Some(Finding::problem(Check::Tools, detail, advice))

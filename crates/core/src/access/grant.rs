@@ -69,7 +69,7 @@ impl Grant {
         self.reaches_project(project) && self.reaches_type(kind)
     }
 
-    fn reaches_type(&self, kind: &TypeName) -> bool {
+    pub fn reaches_type(&self, kind: &TypeName) -> bool {
         self.types.as_ref().is_none_or(|types| types.contains(kind))
     }
 

@@ -73,7 +73,7 @@ impl Command for Fire {
         let Some((doc, schedule)) = doc.and_then(|doc| Some((doc, Schedule::of(doc)?))) else {
             return Decision::Done(Vec::new(), cleared());
         };
-        if cx.defs.newest(&schedule.spec.kind).is_none() || !cx.defs.rules.enabled {
+        if cx.defs.newest(&self.org, &schedule.spec.kind).is_none() || !cx.defs.rules.enabled {
             // Another node may know the type, or the queue be switched on again: then its moments
             // are caught up with. Until then somebody looks again soon.
             let at = cx.now.plus(LOOK_AGAIN);

@@ -4,7 +4,7 @@ use super::{BadWhen, Schedule, Spec};
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
-use crate::definition::Definitions;
+use crate::definition::{self, Definitions};
 use crate::doc::{self, Doc};
 use crate::event::{Event, Head};
 use crate::id::DocId;
@@ -77,8 +77,15 @@ impl Command for Put {
         &self.org
     }
 
-    fn reads(&self, _: &Definitions) -> Reads {
-        Reads::doc(Schedule::key(&self.project, &self.name))
+    fn reads(&self, defs: &Definitions) -> Reads {
+        let mut reads = Reads::doc(Schedule::key(&self.project, &self.name));
+        if let Act::Put(spec) = &self.act
+            && defs.newest(&self.org, &spec.kind).is_none()
+        {
+            // Another node may have registered it a moment ago: whoever loads this learns what it finds.
+            reads.definitions.insert(definition::Key { class: definition::Class::JobType, name: spec.kind.clone() });
+        }
+        reads
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Kept, PutError> {
@@ -102,7 +109,7 @@ impl Put {
         };
         let (mut schedule, paused, kind) = match &self.act {
             Act::Put(spec) => {
-                check(spec, &self.project, cx.defs)?;
+                check(spec, &self.org, &self.project, cx.defs)?;
                 let fresh = Schedule {
                     project: self.project.clone(),
                     name: self.name.clone(),
@@ -157,10 +164,10 @@ impl Put {
     }
 }
 
-fn check(spec: &Spec, project: &ProjectId, defs: &Definitions) -> Result<(), PutError> {
+fn check(spec: &Spec, org: &OrgId, project: &ProjectId, defs: &Definitions) -> Result<(), PutError> {
     spec.when.check()?;
-    let unknown = || PutError::UnknownType { name: spec.kind.clone(), known: defs.names() };
-    let entry = defs.newest(&spec.kind).filter(|entry| !entry.job_type.internal).ok_or_else(unknown)?;
+    let unknown = || PutError::UnknownType { name: spec.kind.clone(), known: defs.names(org) };
+    let entry = defs.newest(org, &spec.kind).filter(|entry| !entry.job_type.internal).ok_or_else(unknown)?;
     let bytes = Json::of(&spec.payload).len();
     if bytes > limits::PAYLOAD_BYTES {
         return Err(PutError::PayloadTooLarge { bytes, max: limits::PAYLOAD_BYTES });

@@ -1,12 +1,18 @@
 //! Heartbeats: a worker says what it still holds and hears what it has lost.
 
-use super::{Change, Fence, Status};
+use super::settle::{Outcome, Settle};
+use super::{Change, Failure, Fence, Status};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Never, Reads};
 use crate::definition::Definitions;
+use crate::id::JobId;
 use crate::name::OrgId;
-use crate::time::Span;
+use crate::time::{Micros, Span};
 use crate::world::View;
+use std::collections::BTreeMap;
+
+/// How long a lease lasts whose type is not known here.
+const UNKNOWN_LEASE: Span = Span::secs(30);
 
 /// What a worker hears when it beats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,14 +23,30 @@ pub struct Beaten {
     pub cancelled: Vec<Fence>,
 }
 
-/// Extends leases of one org. Extending writes no event: nothing happened.
+/// Extends leases of one org, each by what its type says, from now. Extending writes no event: nothing happened.
 #[derive(Clone, Debug)]
 pub struct Beat {
     pub org: OrgId,
     /// At most [`crate::limits::JOBS_PER_COMMAND`].
     pub held: Vec<Fence>,
-    /// From now.
-    pub lease: Span,
+    /// When these executions have taken too long. Those of this node are watched where they run.
+    pub ends: BTreeMap<JobId, Micros>,
+}
+
+impl Beat {
+    pub const fn of(org: OrgId, held: Vec<Fence>) -> Self {
+        Self { org, held, ends: BTreeMap::new() }
+    }
+
+    /// What becomes of a job that has taken too long, although its worker is alive.
+    fn timed_out(&self, fence: &Fence, view: &View<'_>, cx: &mut Ctx<'_>) -> Option<Changes> {
+        self.ends.get(&fence.job).filter(|end| **end <= cx.now)?;
+        let outcome = Outcome::Failed(Failure::transient("timeout", "it ran longer than its type allows"));
+        match (Settle { fence: fence.clone(), outcome }).decide(view, cx) {
+            Decision::Done(_, changes) => Some(changes),
+            Decision::Refused(_) | Decision::Need(_) => None,
+        }
+    }
 }
 
 impl Command for Beat {
@@ -45,13 +67,20 @@ impl Command for Beat {
         for fence in &self.held {
             match view.job(fence.job) {
                 Some(job) if job.held_by(fence) => {
+                    if let Some(failed) = self.timed_out(fence, view, cx) {
+                        changes = changes.and(failed);
+                        beaten.lost.push(fence.clone());
+                        continue;
+                    }
                     if job.cancel_requested().is_some() {
                         beaten.cancelled.push(fence.clone());
                     }
+                    // Of a type that nobody knows here any more, somebody who does will look soon.
+                    let lease_for = cx.defs.pinned(&job.org, &job.kind).map_or(UNKNOWN_LEASE, |kind| kind.lease);
                     let mut next = job.clone();
                     if let Status::Executing { lease } = &mut next.status {
                         // A clock that jumped back must not shorten what was promised.
-                        lease.until = lease.until.max(cx.now.plus(self.lease));
+                        lease.until = lease.until.max(cx.now.plus(lease_for));
                     }
                     changes.jobs.push(Change::Put(next));
                 }
@@ -74,11 +103,27 @@ mod tests {
         let job = top.claim();
         let fence = job.fence().unwrap();
         top.now = NOW.plus(Span::secs(3));
-        let beat = Beat { org: job.org.clone(), held: vec![fence.clone()], lease: LEASE };
+        let beat = Beat::of(job.org.clone(), vec![fence.clone()]);
         assert_eq!(top.done(&beat), Beaten::default());
         assert_eq!(top.latest().status.lease().unwrap().until, top.now.plus(LEASE));
         assert_eq!(top.kinds().len(), 2, "no event for a beat");
         top.settle(&job, done());
         assert_eq!(top.done(&beat).lost, [fence]);
+    }
+
+    #[test]
+    fn a_job_that_takes_too_long_fails_at_a_beat_and_its_worker_has_lost_it() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        let job = top.claim();
+        let fence = job.fence().unwrap();
+        let ends = BTreeMap::from([(job.id, NOW.plus(Span::secs(9)))]);
+        let beat = Beat { ends, ..Beat::of(job.org.clone(), vec![fence.clone()]) };
+        assert_eq!(top.done(&beat), Beaten::default());
+        top.now = NOW.plus(Span::secs(9));
+        assert_eq!(top.done(&beat).lost, [fence.clone()]);
+        assert_eq!((top.latest().failures, top.kinds().last().copied()), (1, Some("job.retry_scheduled")));
+        assert_eq!(top.done(&Settle { fence, outcome: done() }), crate::job::settle::Settled::Already);
+        assert!(!top.latest().is_ended(), "what it says later is not heard");
     }
 }

@@ -116,7 +116,7 @@ impl Command for Cancel {
         }
         let reason = self.reason.as_deref().filter(|r| !r.trim().is_empty()).unwrap_or(USER_REQUESTED);
         let reason = limits::cut(reason, limits::REASON_CHARS);
-        let rule = cx.defs.pinned(&job.kind).map(|kind| kind.cancel.clone()).unwrap_or_default();
+        let rule = cx.defs.pinned(&job.org, &job.kind).map(|kind| kind.cancel.clone()).unwrap_or_default();
         if rule.strategy == Strategy::InterruptTurn && matches!(job.status, Status::Executing { .. }) {
             if job.cancel_requested().is_some() {
                 return Decision::Done(Cancelled::Requested, Changes::none());

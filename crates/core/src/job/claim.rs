@@ -17,7 +17,7 @@ pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, n
     if !job.claimable(now) {
         return None;
     }
-    let kind = defs.pinned(&job.kind)?;
+    let kind = defs.pinned(&job.org, &job.kind)?;
     let from = job.status.state();
     // Going on after a pause for a tool or a person is the same execution; everything else
     // begins one.

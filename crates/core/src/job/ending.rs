@@ -32,7 +32,7 @@ impl Job {
         let at = now.max(self.head.at).max(self.created_at);
         let mut job = self.moved(Status::Ended { how, at })?;
         // Only where a completed job still stands for its duplicates does it keep its key.
-        let drops = defs.pinned(&job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::DropDuplicate);
+        let drops = defs.pinned(&job.org, &job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::DropDuplicate);
         job.dedupe = job.dedupe.filter(|_| drops && how == End::Completed);
         let moment = match &ending {
             Ending::Result(result) => Moment::Completed(result),

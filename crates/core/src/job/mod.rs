@@ -440,7 +440,7 @@ impl Job {
     /// do not fit, leaves nothing and is told of.
     fn sinks(&self, defs: &Definitions, payload: Option<&Json>, moment: Moment<'_>) -> Changes {
         let mut changes = Changes::none();
-        let hooks = defs.entry(&self.kind).and_then(|entry| entry.hooks.as_ref());
+        let hooks = defs.entry(&self.org, &self.kind).and_then(|entry| entry.hooks.as_ref());
         let (Some(hooks), Some(payload)) = (hooks, payload) else { return changes };
         match catch_unwind(AssertUnwindSafe(|| hooks.sink(self, payload, moment))) {
             Ok(rows) if rows.iter().all(sink::Row::fits) => changes.sinks = rows,

@@ -164,7 +164,7 @@ fn misfit(job: &Job, result: &Json, defs: &Definitions) -> Option<Failure> {
         let message = format!("the result has {} bytes; at most {} are kept", result.len(), limits::RESULT_BYTES);
         return Some(Failure::new("result_too_large", &message));
     }
-    let shape = defs.entry(&job.kind).and_then(|entry| entry.result.as_ref())?;
+    let shape = defs.entry(&job.org, &job.kind).and_then(|entry| entry.result.as_ref())?;
     let detail = shape.check(&result.value()).err()?;
     Some(Failure::new("invalid_result", &format!("the result does not fit its job type: {detail}")))
 }
@@ -176,7 +176,7 @@ fn counted(job: &Job) -> Job {
 
 fn failed(job: &Job, failure: &Failure, scene: Scene<'_>, rng: &mut Rng) -> Result<Changes, IllegalMove> {
     let job = counted(job);
-    let policy = scene.defs.pinned(&job.kind).map(|kind| kind.retry.clone()).unwrap_or_default();
+    let policy = scene.defs.pinned(&job.org, &job.kind).map(|kind| kind.retry.clone()).unwrap_or_default();
     let spent = Spent {
         state: job.status.state(),
         attempts: job.attempts,

@@ -64,7 +64,7 @@ pub fn question(input: &Value) -> Result<Question, BadCall> {
 /// Whether whoever does a step understands its input. Declared tools take anything.
 pub fn understands(doer: Doer, input: &Value) -> Result<(), BadCall> {
     match doer {
-        Doer::Tool => Ok(()),
+        Doer::Tool | Doer::Remote => Ok(()),
         Doer::Sleep => Sleep::of(input).map(drop),
         Doer::Wait => Wait::of(input).map(drop),
         Doer::Ask => question(input).map(drop),

@@ -94,14 +94,23 @@ pub enum StepOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doer {
-    /// A tool that the operator declared.
+    /// A tool that the operator declared, called from here.
     Tool,
+    /// The same, called by workers outside.
+    Remote,
     /// Waits for a while.
     Sleep,
     /// Waits for a signal, or a deadline.
     Wait,
     /// Asks people.
     Ask,
+}
+
+impl Doer {
+    /// Whether a tool is called at all.
+    pub const fn calls(self) -> bool {
+        matches!(self, Self::Tool | Self::Remote)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

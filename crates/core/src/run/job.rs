@@ -8,7 +8,7 @@ use crate::id::{JobId, RunId};
 use crate::job::enqueue::{Enqueue, Origin};
 use crate::job::intake::{self, Intake};
 use crate::lane::{LaneKey, Place};
-use crate::name::{ProjectId, TypeName};
+use crate::name::{OrgId, ProjectId, TypeName};
 use crate::time::Span;
 use crate::world::View;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ fn kind() -> Option<TypeName> {
 
 /// Whether this node can enqueue them.
 pub(super) fn is_known(defs: &Definitions) -> bool {
-    kind().is_some_and(|kind| defs.newest(&kind).is_some())
+    kind().is_some_and(|kind| defs.newest(&OrgId::system(), &kind).is_some())
 }
 
 /// What enqueuing jobs of this run must see.

@@ -27,6 +27,7 @@ pub mod hold;
 mod job;
 pub mod lost;
 pub mod record;
+pub mod remote;
 pub mod retry;
 pub mod signal;
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn understood(doer: Doer, input: &Value, begun: Micros) -> Result<Outcome, BadCa
             let until = within.map(|within| begun.plus(within.span()));
             Outcome::Wait { signal: signal.as_str().to_owned(), until }
         }
-        Doer::Ask | Doer::Tool => {
+        Doer::Ask | Doer::Tool | Doer::Remote => {
             builtin::question(input)?;
             Outcome::Ask(Json::of(input))
         }

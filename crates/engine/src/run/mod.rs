@@ -10,10 +10,11 @@ mod control;
 pub(crate) mod lost;
 mod plans;
 mod process;
+mod remote;
 mod results;
 mod toolbox;
 mod work;
 
 pub use process::ProcessTool;
-pub use toolbox::{Called, Tool, ToolCall, ToolFailure, Toolbox};
+pub use toolbox::{BadTool, Called, Tool, ToolCall, ToolFailure, Toolbox};
 pub use work::Worker;

@@ -1,8 +1,10 @@
 //! The tools that steps may call, with the code that calls them.
 
+use baton_core::definition::JobType;
 use baton_core::name::ToolName;
-use baton_core::plan::{self, NameTaken, Tools};
+use baton_core::plan::{self, Doer, NameTaken, Tools};
 use baton_core::run::Fault;
+use baton_core::run::remote::{BadRemote, tool_job_type};
 use baton_core::time::Span;
 use baton_core::{AgentId, RunId};
 use serde_json::Value;
@@ -62,17 +64,27 @@ where
     }
 }
 
-/// What there is to call. Remote tools will stand beside those that are called from here.
+/// What there is to call: from here, and by workers outside.
 #[derive(Clone)]
 pub struct Toolbox {
     known: Tools,
     tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    remote: BTreeMap<ToolName, JobType>,
+}
+
+/// Why a tool that workers serve cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTool {
+    #[error(transparent)]
+    Taken(#[from] NameTaken),
+    #[error(transparent)]
+    Remote(#[from] BadRemote),
 }
 
 impl Default for Toolbox {
     /// Waiting and asking need no tool.
     fn default() -> Self {
-        Self { known: Tools::builtin(), tools: BTreeMap::new() }
+        Self { known: Tools::builtin(), tools: BTreeMap::new(), remote: BTreeMap::new() }
     }
 }
 
@@ -81,6 +93,23 @@ impl Toolbox {
         self.known.add(name.clone(), about)?;
         self.tools.insert(name, Arc::new(tool));
         Ok(())
+    }
+
+    /// A tool whose calls workers outside make, so many at once.
+    pub fn add_remote(&mut self, name: ToolName, about: plan::Tool, limit: Option<u32>) -> Result<(), BadTool> {
+        let job_type = tool_job_type(&name, about.effect, limit)?;
+        self.known.add(name.clone(), plan::Tool { doer: Doer::Remote, ..about })?;
+        self.remote.insert(name, job_type);
+        Ok(())
+    }
+
+    /// The types of jobs that are calls of theirs.
+    pub fn remote(&self) -> impl Iterator<Item = &JobType> {
+        self.remote.values()
+    }
+
+    pub(super) fn remote_type(&self, name: &ToolName) -> Option<&JobType> {
+        self.remote.get(name)
     }
 
     /// What documents may name.

@@ -2,8 +2,9 @@
 
 use super::control;
 use super::plans::{Pinned, Plans};
+use super::remote::Remote;
 use super::results::{Results, place};
-use super::toolbox::{ToolCall, ToolFailure, Toolbox};
+use super::toolbox::{Called, ToolCall, ToolFailure, Toolbox};
 use crate::job_cx::JobCx;
 use crate::registry::{Handler, Outcome, Running};
 use baton_core::canon::Json;
@@ -307,15 +308,10 @@ impl Shift {
             Ok(input) => input,
             Err(failed) => return Ok(Some(report(advance::Outcome::Failed(failed)))),
         };
-        if step.doer != Doer::Tool {
+        if !step.doer.calls() {
             let begun = self.turn.agent.step(call.task, call.step).map_or(self.turn.now, |step| step.started_at);
             return Ok(Some(report(control::wait(step.doer, &input, begun))));
         }
-        let Some(tool) = self.inner.toolbox.tool(&step.tool) else {
-            let fault = Fault::new("dependency_missing", &format!("this node has no tool called {}", step.tool));
-            let failed = Failed { fault, called: false, unknown: false, retry_after: None };
-            return Ok(Some(report(advance::Outcome::Failed(failed))));
-        };
         let agent = &self.turn.agent;
         let timeout = (step.timeout > Span::default()).then(|| step.timeout.to_std());
         let asked = ToolCall {
@@ -327,8 +323,12 @@ impl Shift {
             attempt: call.attempt,
             timeout,
         };
+        let Some(called) = self.called(call, &step, asked) else {
+            let fault = Fault::new("dependency_missing", &format!("this node has no tool called {}", step.tool));
+            let failed = Failed { fault, called: false, unknown: false, retry_after: None };
+            return Ok(Some(report(advance::Outcome::Failed(failed))));
+        };
         let flying = async move {
-            let called = tool.call(asked);
             let ended = match timeout {
                 Some(timeout) => tokio::time::timeout(timeout + OVERTIME, called).await.unwrap_or_else(|_| {
                     let fault = Fault::new("timeout", "the tool did not end in time");
@@ -367,6 +367,30 @@ impl Shift {
         let task = self.flight.spawn(async move { (number, caught.await) });
         self.in_flight.insert(call, Flying { number, task });
         Ok(None)
+    }
+
+    /// The call itself, made from here or by a worker outside; nothing if there is no such tool.
+    fn called(&self, call: Call, step: &StepPlan, asked: ToolCall) -> Option<Called> {
+        let toolbox = &self.inner.toolbox;
+        if step.doer == Doer::Tool {
+            return toolbox.tool(&step.tool).map(|tool| tool.call(asked));
+        }
+        let agent = &self.turn.agent;
+        let begun = agent.step(call.task, call.step);
+        let remote = Remote {
+            store: self.cx.store().clone(),
+            org: self.cx.fence().org.clone(),
+            project: agent.project.clone(),
+            priority: self.cx.job.priority,
+            tool: toolbox.remote_type(&step.tool)?.name.clone(),
+            effect: step.effect,
+            call: asked,
+            place: (call.task, call.step),
+            task_attempt: call.task_attempt,
+            agent_attempt: agent.attempt,
+            again: begun.is_some_and(|step| step.lost > 0),
+        };
+        Some(Box::pin(remote.made()))
     }
 
     /// The step's input with all that it names filled in.

@@ -52,7 +52,7 @@ pub async fn only_the_kinds_asked_for_are_claimed(lab: Lab) -> Result<()> {
         node.store.commit(Enqueue { kind: name(of), ..echo() }, Actor::Api).await?;
     }
     let of = |kinds: Vec<Kind>| {
-        node.store.claim(Ask { worker: node.name.clone(), kinds, slots: 9, turns: Turns::default() })
+        node.store.claim(Ask { worker: node.name.clone(), kinds, slots: 9, turns: Turns::default(), scope: None })
     };
     ensure!(of(vec![]).await?.leased.is_empty(), "a worker that can do nothing gets nothing");
     ensure!(of(vec![kind("echo", 1), kind("moon", 9)]).await?.leased.is_empty(), "the version is part of the kind");
@@ -69,7 +69,13 @@ pub async fn jobs_of_other_kinds_do_not_stand_in_the_way(lab: Lab) -> Result<()>
         node.store.commit(Enqueue { kind: name("noop"), priority: Some(1), ..echo() }, Actor::Api).await?;
     }
     let last = enqueue(&node).await?;
-    let echoes = Ask { worker: node.name.clone(), kinds: vec![last.kind.clone()], slots: 1, turns: Turns::default() };
+    let echoes = Ask {
+        worker: node.name.clone(),
+        kinds: vec![last.kind.clone()],
+        slots: 1,
+        turns: Turns::default(),
+        scope: None,
+    };
     let leased = node.store.claim(echoes).await?.leased;
     ensure!(leased.iter().map(|l| l.job.id).eq([last.id]));
     Ok(())

@@ -84,7 +84,7 @@ pub async fn leases_hold_when_the_clock_jumps_back(lab: Lab) -> Result<()> {
     let leased = claim_one(&lab, &node).await?;
     let until = leased.job.status.lease().context("leased")?.until;
     lab.advance(BACK);
-    let beat = Beat { org: OrgId::default(), held: vec![fence(&leased)?], lease: Span::secs(30) };
+    let beat = Beat::of(OrgId::default(), vec![fence(&leased)?]);
     ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty());
     let held = record(&node, leased.job.id).await?.job;
     ensure!(held.status.lease().context("leased")?.until >= until, "what was promised is not taken back");

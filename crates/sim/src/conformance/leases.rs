@@ -15,7 +15,6 @@ use baton_core::{JobId, OrgId};
 use baton_store::CommitError;
 use futures_util::future::{join, join_all};
 
-const LEASE: Span = Span::secs(30);
 /// Longer than any lease of the lab.
 const LONG: Span = Span::secs(3_600);
 
@@ -103,7 +102,7 @@ pub async fn a_beat_extends_what_is_held_and_tells_what_is_lost(lab: Lab) -> Res
     let forged = Fence { worker: name("node_x"), ..forged.clone() };
     lab.advance(Span::secs(20));
     let all = vec![held.clone(), ended.clone(), forged.clone()];
-    let beat = Beat { org: OrgId::default(), held: all, lease: LEASE };
+    let beat = Beat::of(OrgId::default(), all);
     let gone = node.store.commit(beat, Actor::Engine).await?;
     ensure!(gone.lost == [ended.clone(), forged], "{gone:?}");
     // The one that was extended outlives the one that was not.
@@ -136,7 +135,7 @@ pub async fn a_lease_that_was_extended_is_not_taken_back(lab: Lab) -> Result<()>
     lab.advance(LONG);
     let [found] = &node.store.expired(9).await?[..] else { anyhow::bail!("one has run out") };
     // It was only slow: its beat comes between the look and the recovery.
-    let beat = Beat { org: OrgId::default(), held: vec![fence(&leased)?], lease: LEASE };
+    let beat = Beat::of(OrgId::default(), vec![fence(&leased)?]);
     ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty());
     let answer = node.store.commit(expired(found.clone()), Actor::Engine).await;
     ensure!(matches!(answer, Err(CommitError::Refused(RecoverError::Gone))), "{answer:?}");

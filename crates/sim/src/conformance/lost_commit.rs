@@ -150,7 +150,7 @@ pub async fn a_lost_commit_that_tells_no_event_is_accounted_for_too(lab: Lab) ->
         ensure!(record(&node, id).await?.job.wakes == 1, "{mishap:?}: woken once");
         lab.advance(Span::secs(10));
         at(1);
-        let beat = Beat { org: OrgId::default(), held: vec![fence(&leased)?], lease: Span::secs(30) };
+        let beat = Beat::of(OrgId::default(), vec![fence(&leased)?]);
         ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty(), "{mishap:?}: still held");
         let (was, is) = (leased.job.status.lease(), record(&node, id).await?.job.status);
         ensure!(is.lease().context("leased")?.until > was.context("leased")?.until, "{mishap:?}: extended");

@@ -97,7 +97,7 @@ async fn reported(client: &Client, least: &BTreeMap<&str, i64>) -> Result<BTreeM
 /// One turn of everything that commits.
 async fn turn(lab: &Lab, node: &Node, held: Vec<Leased>) -> Result<Vec<Leased>> {
     let fences = held.iter().map(fence).collect::<Result<Vec<_>>>()?;
-    let beat = Beat { org: OrgId::default(), held: fences, lease: Span::secs(30) };
+    let beat = Beat::of(OrgId::default(), fences);
     ensure!(node.store.commit(beat, Actor::Engine).await?.lost.is_empty());
     let wakes = held.iter().take(10).map(|l| Wake { org: l.job.org.clone(), job: l.job.id });
     try_join_all(wakes.map(|wake| node.store.commit(wake, Actor::Api))).await?;

@@ -30,7 +30,7 @@ pub(super) fn chance() -> Result<(u64, Rng)> {
 /// Asks for jobs of every kind the lab knows.
 pub(super) fn ask(lab: &Lab, node: &Node, slots: usize) -> Ask {
     let kinds = lab.definitions.job_types().map(|t| t.kind()).collect();
-    Ask { worker: node.name.clone(), kinds, slots, turns: Turns::default() }
+    Ask { worker: node.name.clone(), kinds, slots, turns: Turns::default(), scope: None }
 }
 
 pub(super) async fn claim(lab: &Lab, node: &Node, slots: usize) -> Result<Vec<Leased>> {

@@ -90,7 +90,7 @@ pub async fn commands_reach_only_what_is_ones_own(lab: Lab) -> Result<()> {
     let woken = node.store.commit(Wake { org: acme.clone(), job: leased.job.id }, Actor::Api).await;
     ensure!(matches!(woken, Err(CommitError::Refused(WakeError::NotFound(_)))), "{woken:?}");
     for held in [foreign.clone(), fence(leased)?] {
-        let beat = Beat { org: acme.clone(), held: vec![held.clone()], lease: Span::secs(99) };
+        let beat = Beat::of(acme.clone(), vec![held.clone()]);
         ensure!(node.store.commit(beat, Actor::Engine).await?.lost == [held], "it is not acme's to hold");
     }
     let recover = Recover { fence: foreign, why: Why::NodeGone };

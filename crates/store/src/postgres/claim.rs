@@ -17,8 +17,10 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 /// What lanes could give, once it is known which. `room` says how many jobs that need a slot. Behind
-/// the best jobs come those background jobs that have waited for longest.
+/// the best jobs come those background jobs that have waited for longest. $1 kinds, $2 class, $3 jobs wanted,
+/// $4 projects, if not all.
 fn heads_sql(lanes: &str, room: &str) -> String {
+    let wanted = wanted("l");
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
     format!(
         "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* FROM lanes w \
@@ -28,52 +30,69 @@ fn heads_sql(lanes: &str, room: &str) -> String {
          SELECT l.* FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
          CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= $2::int \
          AND l.phase = 1 AND l.class = v.class AND l.org = w.org AND l.lane = w.lane AND l.slot = v.slot \
-         AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.priority, l.ord \
+         AND {wanted} ORDER BY l.priority, l.ord \
          LIMIT CASE WHEN v.slot = 0 OR k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) l \
          UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
-         AND l.org = w.org AND l.lane = w.lane AND (l.type || '@' || l.version) = ANY ($1) ORDER BY l.since \
+         AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.since \
          LIMIT CASE WHEN k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true \
          ORDER BY w.looked"
     )
 }
 
-/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 the lane to start after, $6 lanes wanted.
+/// Whether a row is one that is asked for.
+fn wanted(row: &str) -> String {
+    format!("({row}.type || '@' || {row}.version) = ANY ($1) AND ($4::text[] IS NULL OR {row}.project = ANY ($4))")
+}
+
+/// Behind the parameters of the heads: $5 and $6 the lane to start after, $7 lanes wanted, $8 and $9 the first and
+/// the last org.
 pub(super) fn walk_sql() -> String {
+    let wanted = wanted("s");
     // Each by its own part of the index: a full lane with a long queue is not read through.
     let has = |slot: i16| {
         format!(
-            "EXISTS (SELECT 1 FROM (SELECT s.type, s.version FROM live s WHERE s.phase = 1 AND s.class = $2::int \
+            "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = $2::int \
              AND s.org = n.org AND s.lane = n.lane AND s.slot = {slot} ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
-             WHERE (s.type || '@' || s.version) = ANY ($1))"
+             WHERE {wanted})"
         )
     };
     let (brings, needs) = (has(0), has(1));
     let lanes = format!(
         "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
-         SELECT $4::text COLLATE \"C\", $5::text COLLATE \"C\", $4::text = '', 0, 0, false, false UNION ALL \
+         SELECT coalesce(nullif($5::text, ''), $8::text) COLLATE \"C\", $6::text COLLATE \"C\", $5::text = '', 0, 0, false, false UNION ALL \
          SELECT n.org, n.lane, n.wrapped, w.looked + 1, w.gave + o.open::int, o.open, o.has_row FROM walk w \
          CROSS JOIN LATERAL (SELECT * FROM ( \
              (SELECT l.org, l.lane, w.wrapped FROM live l WHERE l.phase = 1 AND l.class = $2::int \
-              AND (l.org, l.lane) > (w.org, w.lane) ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
+              AND (l.org, l.lane) > (w.org, w.lane) AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
              (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
-              ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
+              AND l.org >= $8::text AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
          CROSS JOIN LATERAL (SELECT c.has_row, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' \
              AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open FROM ( \
              SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
              WHERE x.org = n.org AND x.key = n.lane) c) o \
-         WHERE w.looked < {LOOK_MAX} AND w.gave < $6::int AND NOT (n.wrapped AND $4::text <> '' AND (n.org, n.lane) > \
-         ($4::text COLLATE \"C\", $5::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
+         WHERE w.looked < {LOOK_MAX} AND w.gave < $7::int AND NOT (n.wrapped AND $5::text <> '' AND (n.org, n.lane) > \
+         ($5::text COLLATE \"C\", $6::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
     );
     heads_sql(&lanes, "greatest(k.max - k.running, 0)")
 }
 
-/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 jobs.
+/// Lanes that are named. Behind the parameters of the heads: $5 their org, $6 their keys.
+pub(super) fn named_sql() -> String {
+    let lanes = "WITH lanes AS (SELECT $5::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int, NOT EXISTS ( \
+         SELECT 1 FROM doc d WHERE d.org = $5::text AND d.class = 'lane' AND d.key = k.lane AND d.flag) AS open, EXISTS ( \
+         SELECT 1 FROM lane x WHERE x.org = $5::text AND x.key = k.lane) AS has_row \
+         FROM unnest($6::text[]) WITH ORDINALITY AS k(lane, looked))";
+    heads_sql(lanes, "greatest(k.max - k.running, 0)")
+}
+
+/// Behind the parameters of the heads: $5 and $6 jobs, $7 and $8 the first and the last org, $9 lanes, if not all.
 pub(super) fn moving_sql() -> String {
     let lanes = "WITH lanes AS (SELECT DISTINCT l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
          WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, l.kept AS has_row \
-         FROM unnest($4::text[], $5::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-         (SELECT y.org, y.lane, y.kept FROM live y WHERE y.org = k.org AND y.id = k.id OFFSET 0) l)";
+         FROM unnest($5::text[], $6::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+         (SELECT y.org, y.lane, y.kept FROM live y WHERE y.org = k.org AND y.id = k.id OFFSET 0) l \
+         WHERE l.org >= $7::text AND l.org <= $8::text AND ($9::text[] IS NULL OR l.lane = ANY ($9)))";
     heads_sql(lanes, "k.max")
 }
 
@@ -83,7 +102,14 @@ pub(super) struct Asking {
     want: i64,
     from: [(String, String); 2],
     enough: [i32; 2],
+    /// The first and the last org that is asked about.
+    orgs: [String; 2],
+    lanes: Option<Vec<String>>,
+    projects: Option<Vec<String>>,
 }
+
+/// Greater than the name of every org.
+const LAST_ORG: &str = "~";
 
 impl Asking {
     /// Those before this ask in its group may take the best, so `want` may be more than it asks for.
@@ -98,6 +124,13 @@ impl Asking {
             want: row_limit(want),
             from: [from(Class::Interactive), from(Class::Background)],
             enough: [lanes(want), lanes(want.saturating_add(PROBE))],
+            orgs: match ask.org() {
+                Some(org) => [org.to_string(), org.to_string()],
+                None => [String::new(), LAST_ORG.to_owned()],
+            },
+            lanes: ask.lanes().map(|lanes| lanes.iter().map(ToString::to_string).collect()),
+            projects: (ask.scope.as_ref())
+                .and_then(|scope| Some(scope.projects.as_ref()?.iter().map(ToString::to_string).collect())),
         }
     }
 
@@ -107,8 +140,9 @@ impl Asking {
             if jobs.0.is_empty() {
                 return Ok(Vec::new());
             }
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                [&self.kinds, &INTERACTIVE, &self.want, &jobs.0, &jobs.1];
+            let [first, last] = &self.orgs;
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+                [&self.kinds, &INTERACTIVE, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
             link.client.query(&link.statements.moving, &params).await
         };
         let (moving, interactive, background) = join!(moving, self.walk(link, 0), self.walk(link, 1));
@@ -117,9 +151,15 @@ impl Asking {
 
     async fn walk(&self, link: &Link, class: usize) -> std::result::Result<Vec<Row>, Error> {
         let (org, lane) = &self.from[class];
+        let [first, last] = &self.orgs;
         let number = if class == 0 { INTERACTIVE } else { BACKGROUND };
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-            [&self.kinds, &number, &self.want, org, lane, &self.enough[class]];
+        if self.lanes.is_some() {
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                [&self.kinds, &number, &self.want, &self.projects, first, &self.lanes];
+            return link.client.query(&link.statements.named, &params).await;
+        }
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+            [&self.kinds, &number, &self.want, &self.projects, org, lane, &self.enough[class], first, last];
         link.client.query(&link.statements.walk, &params).await
     }
 }

@@ -1,11 +1,13 @@
 //! One group in one transaction: two round trips, and deciding between them.
 
 use super::Shared;
+use super::learn;
 use super::link::{self, Kind, Link};
 use super::load::{self, Loaded, load};
 use super::write::Batch;
 use crate::error::StoreError;
 use crate::group::{self, Env, NEED_ROUNDS, Purge, Round, Work};
+use crate::known;
 use baton_core::World;
 use tokio_postgres::Error;
 
@@ -67,8 +69,9 @@ pub(super) async fn attempt(
     works: &mut [Work],
     patience: Patience,
 ) -> Result<(), Failed> {
+    let mut asked = false;
     for _ in 0..=NEED_ROUNDS + 1 {
-        match round(shared, link, works, patience).await {
+        match round(shared, link, works, patience, &mut asked).await {
             Ok(true) => return Ok(()),
             Ok(false) => rollback(link).await?,
             Err(failed @ (Failed::Spoiled(_) | Failed::Again | Failed::Down(_))) => {
@@ -87,14 +90,26 @@ async fn rollback(link: &Link) -> Result<(), Failed> {
 }
 
 /// Loads, decides, writes and commits; `false` if somebody needs to see more first.
-async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patience) -> Result<bool, Failed> {
-    let defs = &shared.options.definitions;
+async fn round(
+    shared: &Shared,
+    link: &Link,
+    works: &mut [Work],
+    patience: Patience,
+    asked: &mut bool,
+) -> Result<bool, Failed> {
+    let defs = &*shared.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
     let loaded = load(link, &plan, defs, patience, shared.shift()).await.map_err(|failed| match failed {
         load::Failed::Sql(e) => e.into(),
         load::Failed::Rows(why) => Failed::Spoiled(why),
     })?;
     let Loaded { mut world, found, now, xid, backend } = loaded;
+    // What this node does not understand another may have registered; if nobody has, it is decided without.
+    if !*asked && known::puzzled(&world, plan.reads.iter(), defs) {
+        *asked = true;
+        learn::learn(&link.client, &shared.known).await?;
+        return Ok(false);
+    }
     let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs };
     match group::decide(works, &mut world, found, &env) {
@@ -138,8 +153,10 @@ async fn round(shared: &Shared, link: &Link, works: &mut [Work], patience: Patie
 
 /// Tells this node and the others.
 pub(super) fn committed(shared: &Shared, world: &World) {
+    shared.known.learn_from(world);
     let stirred = group::stirred(world);
     shared.signals.stir(stirred);
+    shared.signals.tell_calls(world.notes());
     if stirred.events {
         shared.tail.notify_one();
     }

@@ -271,7 +271,8 @@ pub(super) async fn load(
 /// A candidate's payload was read in the snapshot from before it was locked. Where payloads can be
 /// merged into, it is read again.
 async fn freshen(link: &Link, found: &mut [Found], defs: &Definitions) -> std::result::Result<(), Failed> {
-    let merges = |job: &Job| defs.pinned(&job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::MergeDuplicate);
+    let merges =
+        |job: &Job| defs.pinned(&job.org, &job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::MergeDuplicate);
     let candidates = || found.iter().flat_map(|found| found.lanes.values().flatten());
     let (orgs, ids): (Vec<String>, Vec<Uuid>) =
         candidates().filter(|c| merges(&c.job)).map(|c| (c.job.org.to_string(), c.job.id.0)).unzip();
@@ -411,7 +412,7 @@ impl Known {
         }
         let hooked: BTreeSet<(OrgId, JobId)> = (plan.reads.iter())
             .flat_map(|(org, reads)| reads.jobs.iter().map(move |id| (org.clone(), *id)))
-            .filter(|(org, id)| world.job(org, *id).is_some_and(|job| defs.wants_payload(&job.kind)))
+            .filter(|(org, id)| world.job(org, *id).is_some_and(|job| defs.wants_payload(org, &job.kind)))
             .collect();
         if !hooked.is_empty() {
             let (orgs, ids) = columns(&hooked);

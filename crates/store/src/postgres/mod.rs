@@ -12,6 +12,7 @@ mod checkup;
 mod claim;
 mod commit;
 mod committer;
+mod learn;
 mod link;
 mod load;
 mod migrations;
@@ -31,6 +32,7 @@ mod write_queue;
 
 use crate::error::{OpenError, StoreError};
 use crate::group::{Message, QUEUE_MAX};
+use crate::known::Known;
 use crate::open::{Corrupt, OpenOptions};
 use crate::signals::{Signals, UNKNOWN};
 use crate::sqlite::DirLock;
@@ -66,6 +68,7 @@ pub struct Db {
     pub(crate) options: OpenOptions,
     pub(crate) queue: mpsc::Sender<Message>,
     pub(crate) signals: Arc<Signals>,
+    pub(crate) known: Arc<Known>,
     config: Config,
     pool: Pool,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -77,6 +80,9 @@ pub(in crate::postgres) struct Shared {
     pub config: Config,
     pub options: OpenOptions,
     pub signals: Arc<Signals>,
+    pub known: Arc<Known>,
+    /// Another node may have registered something.
+    pub news: Notify,
     /// Wakes the tailer: there may be new events.
     pub tail: Notify,
     pub outbox: notify::Outbox,
@@ -169,30 +175,49 @@ impl Db {
             .map_err(|e| OpenError::Database(e.to_string()))?;
         let signals = Arc::new(Signals::new(UNKNOWN));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
         let shared = Arc::new(Shared {
             config: config.clone(),
             options: options.clone(),
             signals: signals.clone(),
+            known: known.clone(),
+            news: Notify::new(),
             tail: Notify::new(),
             outbox: notify::Outbox::default(),
         });
-        let (waker, followed) = (shared.clone(), shared.clone());
+        learn::first(&shared).await?;
+        let (waker, followed, learner) = (shared.clone(), shared.clone(), shared.clone());
         let mut tasks = vec![
             keep_up("wake-ups", move || notify::run(waker.clone(), notify::channel(&schema))),
             keep_up("tailer", move || tailer::run(followed.clone())),
+            keep_up("learner", move || learn::run(learner.clone())),
         ];
         tasks.extend(committer::spawn(&shared, waiting, COMMITTERS));
         let mut mark = signals.events.subscribe();
         if tokio::time::timeout(MARK_WAIT, mark.wait_for(|mark| *mark != UNKNOWN)).await.is_err() {
             tracing::warn!("a long transaction keeps the history from being followed; readers wait for it");
         }
-        Ok(Self { options, queue, signals, config, pool, tasks: Mutex::new(tasks), lock: Mutex::new(Some(lock)) })
+        Ok(Self {
+            options,
+            queue,
+            signals,
+            known,
+            config,
+            pool,
+            tasks: Mutex::new(tasks),
+            lock: Mutex::new(Some(lock)),
+        })
     }
 
     pub(crate) async fn now(&self) -> Result<Micros, StoreError> {
         let client = self.reader().await?;
         let row = client.query_one("SELECT baton_now()", &[]).await.map_err(|e| link::store_error(&e))?;
         Ok(Micros(row.get::<_, i64>(0) + shift(&self.options)))
+    }
+
+    pub(crate) async fn learn(&self) -> Result<(), StoreError> {
+        let client = self.reader().await?;
+        learn::learn(&client, &self.known).await.map_err(|e| link::store_error(&e))
     }
 
     async fn reader(&self) -> Result<deadpool_postgres::Object, StoreError> {

@@ -24,7 +24,8 @@ const JOBS: u8 = 1;
 const TIMERS: u8 = 2;
 const EVENTS: u8 = 4;
 const LEASES: u8 = 8;
-const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES;
+const DEFINITIONS: u8 = 16;
+const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES | DEFINITIONS;
 
 /// What there is to tell the others. Many commits may be told with one message.
 #[derive(Default)]
@@ -38,7 +39,8 @@ impl Outbox {
         let bits = if stirred.jobs { JOBS } else { 0 }
             | if stirred.timers { TIMERS } else { 0 }
             | if stirred.events { EVENTS } else { 0 }
-            | if stirred.leases { LEASES } else { 0 };
+            | if stirred.leases { LEASES } else { 0 }
+            | if stirred.definitions { DEFINITIONS } else { 0 };
         if bits != 0 {
             self.bits.fetch_or(bits, Ordering::AcqRel);
             self.posted.notify_one();
@@ -130,7 +132,11 @@ fn hear(shared: &Shared, bits: u8) {
         timers: bits & TIMERS != 0,
         leases: bits & LEASES != 0,
         events: false,
+        definitions: false,
     });
+    if bits & DEFINITIONS != 0 {
+        shared.news.notify_one();
+    }
     if bits & EVENTS != 0 {
         shared.tail.notify_one();
     }

@@ -109,6 +109,8 @@ statements! {
         WHERE phase = 2 AND due_at <= (SELECT baton_now() + $1) ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
     /// Once round the lanes that have ready jobs of a class, or until enough was found.
     walk = super::claim::walk_sql();
+    /// The same over lanes that are named.
+    named = super::claim::named_sql();
     /// The lanes of jobs that this group moves: they may be free when it is decided.
     moving = super::claim::moving_sql();
     next_due = "SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1";

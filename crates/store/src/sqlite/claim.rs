@@ -89,17 +89,20 @@ impl Look<'_> {
     }
 
     fn next_lane(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
+        let Some(org) = self.ask.org() else { return self.next_of_all(class, after) };
+        let after = after.map(|(_, lane)| lane);
+        if let Some(lanes) = self.ask.lanes() {
+            let next = lanes.iter().find(|lane| after.is_none_or(|after| *lane > after));
+            return Ok(next.map(|lane| (org.clone(), lane.clone())));
+        }
+        self.next_of_org(class, org, after.map_or("", LaneKey::as_str))
+    }
+
+    fn next_of_all(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
         if let Some((org, lane)) = after {
             // Not as one comparison of pairs: SQLite would begin it at the pair itself and step over
             // every job that waits in that lane.
-            let same_org = self
-                .conn
-                .prepare_cached(
-                    "SELECT org, lane FROM live INDEXED BY live_ready
-                     WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane > ?3 ORDER BY lane LIMIT 1",
-                )?
-                .query_row((class.number(), org.as_str(), lane.as_str()), lane_id)
-                .optional()?;
+            let same_org = self.next_of_org(class, org, lane.as_str())?;
             if same_org.is_some() {
                 return Ok(same_org);
             }
@@ -110,6 +113,16 @@ impl Look<'_> {
                  WHERE phase = 1 AND class = ?1 AND org > ?2 ORDER BY org, lane LIMIT 1",
             )?
             .query_row((class.number(), after.map_or("", |(org, _)| org.as_str())), lane_id)
+            .optional()
+    }
+
+    fn next_of_org(&self, class: Class, org: &OrgId, after: &str) -> rusqlite::Result<Option<LaneId>> {
+        self.conn
+            .prepare_cached(
+                "SELECT org, lane FROM live INDEXED BY live_ready
+                 WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane > ?3 ORDER BY lane LIMIT 1",
+            )?
+            .query_row((class.number(), org.as_str(), after), lane_id)
             .optional()
     }
 
@@ -167,7 +180,7 @@ impl Look<'_> {
             && let Some(row) = scan.next()?
         {
             let job = live_job(row)?;
-            if !self.ask.kinds.contains(&job.kind) {
+            if !self.ask.wants(&job) {
                 continue;
             }
             heads.push(self.candidate(row, job)?);
@@ -188,7 +201,7 @@ impl Look<'_> {
             && let Some(row) = scan.next()?
         {
             let job = live_job(row)?;
-            if !self.ask.kinds.contains(&job.kind) {
+            if !self.ask.wants(&job) {
                 continue;
             }
             found += 1;

@@ -169,7 +169,7 @@ struct Decided {
 /// Loads, decides and writes; `None` if somebody needs to see more first.
 fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<Decided>, Failed> {
     let now = super::writer::now(&writer.options);
-    let defs = &writer.options.definitions;
+    let defs = &*writer.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
     let mut world = load::world(&inner.conn, &inner.open_agents, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
@@ -224,8 +224,10 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], world: &World)
         },
     }
     inner.open_agents.learn(world);
+    writer.known.learn_from(world);
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);
+    writer.signals.tell_calls(world.notes());
     group::observe(&writer.options, world);
     Ok(())
 }

@@ -4,9 +4,10 @@
 //! Statements run inline, so that a run on one thread with paused time is the same each time.
 
 use super::writer::{self, Inner, Writer};
-use super::{Db, Reading, audit, migrations, query, rows, store_error};
+use super::{Db, Reading, audit, load, migrations, query, rows, store_error};
 use crate::error::{OpenError, StoreError};
 use crate::group::QUEUE_MAX;
+use crate::known::Known;
 use crate::open::OpenOptions;
 use crate::records::JobRecord;
 use crate::signals::Signals;
@@ -98,9 +99,12 @@ impl Db {
         let tail = disk.with(|inner| inner.next_pos - 1);
         let signals = Arc::new(Signals::new(tail));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let writer = Writer { options: options.clone(), signals: signals.clone() };
+        let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
+        // What cannot be read stays unknown, as it would on a real disk.
+        known.learn(disk.with(|inner| load::registered(&inner.conn)).unwrap_or_default());
+        let writer = Writer { options: options.clone(), signals: signals.clone(), known: known.clone() };
         tokio::spawn(writer::inline(writer, disk.clone(), waiting));
-        Self { options, queue, signals, reading: Reading::Inline(disk), lock: Mutex::new(None) }
+        Self { options, queue, signals, known, reading: Reading::Inline(disk), lock: Mutex::new(None) }
     }
 }
 

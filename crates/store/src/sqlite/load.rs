@@ -5,6 +5,7 @@ use super::query;
 use super::rows::{self, live_job, uuid};
 use super::run_rows;
 use crate::group::Plan;
+use crate::known::Stored;
 use baton_core::canon::Json;
 use baton_core::command::Reads;
 use baton_core::definition::{self, Definition, Definitions};
@@ -114,7 +115,7 @@ impl Loading<'_> {
             if job.lane.kept {
                 self.world.load_lane(org, &job.lane.key, lane(conn, org, &job.lane.key)?);
             }
-            if defs.wants_payload(&job.kind) {
+            if defs.wants_payload(org, &job.kind) {
                 let text: String = conn
                     .prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?
                     .query_row((org.as_str(), id.0.as_bytes()), |row| row.get(0))?;
@@ -232,6 +233,18 @@ fn definition(conn: &Connection, org: &OrgId, key: &definition::Key) -> rusqlite
         definition.versions.insert(version, digest);
     }
     Ok(Some(definition))
+}
+
+/// Every job type that was registered.
+pub(super) fn registered(conn: &Connection) -> rusqlite::Result<Vec<Stored>> {
+    let mut all = conn.prepare(
+        "SELECT d.org, d.name, v.version, v.body FROM definition d
+         JOIN definition_version v ON v.org = d.org AND v.id = d.id WHERE d.class = 'job_type'",
+    )?;
+    let rows = all.query_map([], |row| {
+        Ok(Stored { org: rows::parsed(row, 0)?, name: rows::parsed(row, 1)?, version: row.get(2)?, body: row.get(3)? })
+    })?;
+    rows.collect()
 }
 
 pub(super) fn seal(conn: &Connection, org: &OrgId) -> rusqlite::Result<Option<SealHead>> {

@@ -31,6 +31,7 @@ mod writer;
 
 use crate::error::{OpenError, StoreError};
 use crate::group::{Message, QUEUE_MAX};
+use crate::known::Known;
 use crate::open::OpenOptions;
 use crate::signals::Signals;
 use baton_core::Micros;
@@ -54,6 +55,7 @@ pub struct Db {
     pub(crate) options: OpenOptions,
     pub(crate) queue: mpsc::Sender<Message>,
     pub(crate) signals: Arc<Signals>,
+    pub(crate) known: Arc<Known>,
     reading: Reading,
     lock: Mutex<Option<Arc<DirLock>>>,
 }
@@ -75,10 +77,12 @@ impl Db {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let checkpointer = checkpoint::spawn(&path).map_err(database)?;
         let readers = Readers::spawn(&path).map_err(database)?;
-        let writer = Writer { options: options.clone(), signals: signals.clone() };
+        let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
+        known.learn(load::registered(&inner.conn).map_err(database)?);
+        let writer = Writer { options: options.clone(), signals: signals.clone(), known: known.clone() };
         writer::spawn(writer, inner, waiting, checkpointer, lock.clone())
             .map_err(|cause| OpenError::DataDir { path, cause })?;
-        Ok(Self { options, queue, signals, reading: Reading::Threads(readers), lock: Mutex::new(Some(lock)) })
+        Ok(Self { options, queue, signals, known, reading: Reading::Threads(readers), lock: Mutex::new(Some(lock)) })
     }
 
     pub(crate) async fn read<T: Send + 'static>(

@@ -7,6 +7,7 @@ use super::open_agents::OpenAgents;
 use super::query;
 use crate::error::StoreError;
 use crate::group::{GROUP_MAX, Message, Work};
+use crate::known::Known;
 use crate::open::OpenOptions;
 use crate::records::ListOrgs;
 use crate::signals::Signals;
@@ -46,6 +47,7 @@ impl Inner {
 pub(super) struct Writer {
     pub options: OpenOptions,
     pub signals: Arc<Signals>,
+    pub known: Arc<Known>,
 }
 
 pub(super) fn now(options: &OpenOptions) -> Micros {

@@ -97,7 +97,10 @@ fn what_core_writes_fits() {
     let effects = [plan::Effect::Pure, plan::Effect::Idempotent, plan::Effect::Unsafe];
     fits::<plan::Effect>(&effects.map(|word| json!(word)), &[json!("safe")]);
     fits::<plan::Priority>(&[plan::Priority::High, plan::Priority::Normal].map(|word| json!(word)), &[json!("low")]);
-    fits::<Doer>(&[Doer::Tool, Doer::Sleep, Doer::Wait, Doer::Ask].map(|word| json!(word)), &[json!("nap")]);
+    fits::<Doer>(
+        &[Doer::Tool, Doer::Remote, Doer::Sleep, Doer::Wait, Doer::Ask].map(|word| json!(word)),
+        &[json!("nap")],
+    );
     fits::<ledger::Kind>(&ledger::Kind::ALL.map(|word| json!(word)), &[json!("gift")]);
     fits::<why::Kind>(&why::Kind::ALL.map(|word| json!(word)), &[json!("lane")]);
     fits::<What>(&What::ALL.map(|word| json!(word)), &[json!("luck")]);

@@ -58,7 +58,7 @@ impl<'a> Intake<'a> {
 
     /// The job because of which an order would make no new one. Looking changes nothing.
     pub fn stands_for(&self, order: &Enqueue) -> Option<JobId> {
-        let entry = self.defs.newest(&order.kind)?;
+        let entry = self.defs.newest(&order.org, &order.kind)?;
         let inside = super::inside(order, entry);
         let key = entry.job_type.dedupe.key(&order.kind, &super::facts(order, &inside))?;
         match self.stand_in(entry.job_type.dedupe.mode, &key)?.0 {

@@ -11,7 +11,7 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Ctx, Reads};
 use crate::dedupe;
-use crate::definition::{Definitions, Entry, Moment};
+use crate::definition::{self, Definitions, Entry, Moment};
 use crate::event::Head;
 use crate::id::JobId;
 use crate::lane::{self, LaneKey};
@@ -27,8 +27,12 @@ use std::collections::BTreeMap;
 
 /// What taking this order in must see.
 pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
+    let Some(entry) = defs.newest(&order.org, &order.kind) else {
+        // Another node may have registered it a moment ago: whoever loads this learns what it finds.
+        let key = definition::Key { class: definition::Class::JobType, name: order.kind.clone() };
+        return Reads::definition(key);
+    };
     let mut reads = Reads::none();
-    let Some(entry) = defs.newest(&order.kind) else { return reads };
     let inside = inside(order, entry);
     let facts = facts(order, &inside);
     if let Ok((place, _)) = place(order, entry, &facts, &defs.rules)
@@ -168,8 +172,8 @@ impl<'a> Intake<'a> {
         }
         // What the engine keeps for itself does not exist for anybody else; they may repeat it.
         let own = |entry: &&Entry| !entry.job_type.internal || !order.origin.is_new();
-        let Some(entry) = self.defs.newest(&order.kind).filter(own) else {
-            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names() });
+        let Some(entry) = self.defs.newest(&order.org, &order.kind).filter(own) else {
+            return Err(EnqueueError::UnknownType { name: order.kind.clone(), known: self.defs.names(&order.org) });
         };
         if order.message_id.as_ref().is_some_and(|id| !is_message_id(id)) {
             return Err(EnqueueError::BadMessageId);

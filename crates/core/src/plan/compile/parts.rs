@@ -9,7 +9,7 @@ use crate::plan::input::Input;
 use crate::plan::near::nearest;
 use crate::plan::problem::{self, Path};
 use crate::plan::reference::Source;
-use crate::plan::{AgentPlan, Doer, StepOrder, StepPlan, TaskOrder, TaskPlan, builtin};
+use crate::plan::{AgentPlan, StepOrder, StepPlan, TaskOrder, TaskPlan, builtin};
 use crate::span::SpanText;
 use crate::time::Span;
 use serde_json::{Map, Value};
@@ -223,7 +223,7 @@ impl Compiler<'_> {
             self.problems.add(&path.field("effect"), problem::EFFECT_TOO_SOFT, told);
         }
         let price = step.price.unwrap_or(tool.price);
-        if tool.doer != Doer::Tool && !price.is_zero() {
+        if !tool.doer.calls() && !price.is_zero() {
             let told = format_args!("{name} calls nobody and costs nothing");
             self.problems.add(&path.field("price"), problem::INVALID_VALUE, told);
         }

@@ -13,7 +13,7 @@ use crate::decision::{self, Case, Question, Subject};
 use crate::id::DecisionId;
 use crate::limits;
 use crate::name::PlanName;
-use crate::plan::Effect;
+use crate::plan::{Doer, Effect};
 use crate::told::Told;
 use serde_json::{Value, json};
 
@@ -87,8 +87,10 @@ impl Drive<'_, '_> {
     /// A worker is gone that was in the middle of this call.
     pub(in super::super) fn left_behind(&mut self, task: u32, step: u32) -> Result<(), Unseen> {
         let at = (task, step);
+        // What a worker outside was asked for goes on, whoever waits for it.
+        let goes_on = self.step_plan(at).is_some_and(|plan| plan.doer == Doer::Remote);
         let Some(found) = self.step_mut(at) else { return Ok(()) };
-        if found.is_unsafe {
+        if found.is_unsafe && !goes_on {
             return self.unknown(at, &Fault::new("worker_lost", "the worker was lost in the middle of the call"));
         }
         found.lost += 1;

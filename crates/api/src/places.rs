@@ -1,4 +1,4 @@
-//! Who may listen at once: so many in all, and so many with one key, whichever way they listen.
+//! Who may wait here at once, for events or for jobs: so many in all, and so many with one key.
 
 use crate::problem::Fault;
 use baton_core::id::KeyId;
@@ -7,32 +7,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 pub struct Places {
+    /// What they do, in the words of a refusal.
+    doing: &'static str,
+    /// The codes of there being too many, in all and with one key.
+    codes: [&'static str; 2],
     all: usize,
     per_key: usize,
     keys: Mutex<BTreeMap<KeyId, usize>>,
     taken: watch::Sender<usize>,
 }
 
-/// A listener's place, until it is dropped.
+/// One's place, until it is dropped.
 pub struct Place {
     places: Arc<Places>,
     key: KeyId,
 }
 
 impl Places {
-    pub fn new(all: usize, per_key: usize) -> Self {
-        Self { all, per_key, keys: Mutex::default(), taken: watch::Sender::new(0) }
+    pub fn of_listeners(all: usize, per_key: usize) -> Self {
+        Self::new("listening", ["listeners_full", "too_many_listeners"], all, per_key)
+    }
+
+    pub fn of_workers(all: usize, per_key: usize) -> Self {
+        Self::new("waiting for jobs", ["too_many_waiting"; 2], all, per_key)
+    }
+
+    fn new(doing: &'static str, codes: [&'static str; 2], all: usize, per_key: usize) -> Self {
+        Self { doing, codes, all, per_key, keys: Mutex::default(), taken: watch::Sender::new(0) }
     }
 
     pub fn take(self: &Arc<Self>, key: KeyId) -> Result<Place, Fault> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if *self.taken.borrow() >= self.all {
-            return Err(Fault::new("listeners_full", format!("{} are listening, and more cannot", self.all)));
+            return Err(Fault::new(self.codes[0], format!("{} are {}, and more cannot", self.all, self.doing)));
         }
         let own = keys.entry(key).or_default();
         if *own >= self.per_key {
-            let detail = format!("{own} are listening with this key, and no more than {} can", self.per_key);
-            return Err(Fault::new("too_many_listeners", detail));
+            let detail = format!("{own} are {} with this key, and no more than {} can", self.doing, self.per_key);
+            return Err(Fault::new(self.codes[1], detail));
         }
         *own += 1;
         self.taken.send_modify(|taken| *taken += 1);
@@ -65,7 +77,7 @@ mod tests {
 
     #[tokio::test]
     async fn places_are_limited_in_all_and_per_key_and_given_back() {
-        let places = Arc::new(Places::new(3, 2));
+        let places = Arc::new(Places::of_listeners(3, 2));
         let (a, b) = (KeyId(Uuid::from_u128(1)), KeyId(Uuid::from_u128(2)));
         let code = |key| places.take(key).err().map(|fault| fault.code());
         let first = places.take(a).unwrap();

@@ -1,23 +1,28 @@
 //! Definitions: immutable versions of what work means. What uses one pins its version.
 //!
 //! The first kind is the job type. Versions are declared by whoever registers them; the same
-//! version with other content is refused, so that a pinned version means one thing for ever.
+//! version with other content is refused, so that a pinned version means one thing for ever. Where people
+//! change a type, versions are counted for them (`put`).
+
+mod known;
+mod put;
+mod register;
 
 use crate::canon::{Digest, Json};
-use crate::changes::Changes;
-use crate::command::{Command, Ctx, Decision, Reads, Refusal};
-use crate::event::{Event, Head, Subject};
+use crate::event::Head;
 use crate::id::DefinitionId;
 use crate::job::{self, Failure, Job, Kind, cancel};
 use crate::name::{OrgId, TypeName};
 use crate::rules::Rules;
 use crate::time::Span;
-use crate::world::View;
 use crate::{dedupe, lane, retry, sink};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+
+pub use known::{Definitions, Entry, Served};
+pub use put::{PutJobType, PutTypeError, Registration};
+pub use register::{Register, RegisterError, Registered};
 
 /// Built-in definitions belong to no tenant; they stand under this org.
 pub const SYSTEM_ORG: &str = "baton";
@@ -166,8 +171,13 @@ impl JobType {
             org: OrgId::system(),
             key: Key { class: Class::JobType, name: self.name.clone() },
             version: self.version,
-            body: Json::of(&serde_json::to_value(self).unwrap_or_default()),
+            body: self.body(),
         }
+    }
+
+    /// As it is stored.
+    pub fn body(&self) -> Json {
+        Json::of(&serde_json::to_value(self).unwrap_or_default())
     }
 
     /// How long one execution may take; `None` is for ever.
@@ -216,134 +226,4 @@ pub trait Hooks: Send + Sync {
 
     /// Rows to write in the commit of the move. An effect in the outside world is another job.
     fn sink(&self, job: &Job, payload: &Json, moment: Moment<'_>) -> Vec<sink::Row>;
-}
-
-/// A job type with its code.
-#[derive(Clone)]
-pub struct Entry {
-    pub job_type: JobType,
-    pub hooks: Option<Arc<dyn Hooks>>,
-    pub payload: Option<Arc<dyn Shape>>,
-    pub result: Option<Arc<dyn Shape>>,
-}
-
-impl Entry {
-    pub const fn plain(job_type: JobType) -> Self {
-        Self { job_type, hooks: None, payload: None, result: None }
-    }
-}
-
-/// The definitions a node knows, and the rules it follows; handed to every decision.
-#[derive(Clone, Default)]
-pub struct Definitions {
-    pub rules: Rules,
-    entries: BTreeMap<TypeName, BTreeMap<u32, Entry>>,
-}
-
-impl Definitions {
-    pub fn of(types: impl IntoIterator<Item = JobType>) -> Self {
-        Self::with(types.into_iter().map(Entry::plain), Rules::default())
-    }
-
-    pub fn with(entries: impl IntoIterator<Item = Entry>, rules: Rules) -> Self {
-        let mut all = Self { rules, entries: BTreeMap::new() };
-        for entry in entries {
-            let (name, version) = (entry.job_type.name.clone(), entry.job_type.version);
-            all.entries.entry(name).or_default().insert(version, entry);
-        }
-        all
-    }
-
-    /// The newest version of a job type.
-    pub fn newest(&self, name: &TypeName) -> Option<&Entry> {
-        self.entries.get(name)?.values().next_back()
-    }
-
-    pub fn entry(&self, kind: &Kind) -> Option<&Entry> {
-        self.entries.get(&kind.name)?.get(&kind.version)
-    }
-
-    pub fn pinned(&self, kind: &Kind) -> Option<&JobType> {
-        self.entry(kind).map(|entry| &entry.job_type)
-    }
-
-    pub fn job_types(&self) -> impl Iterator<Item = &JobType> {
-        self.entries.values().flat_map(BTreeMap::values).map(|entry| &entry.job_type)
-    }
-
-    /// The names of all types, for whoever asked for another.
-    pub fn names(&self) -> String {
-        let own = |all: &BTreeMap<u32, Entry>| all.values().next_back().is_some_and(|entry| entry.job_type.internal);
-        let names = self.entries.iter().filter(|(_, all)| !own(all)).map(|(name, _)| name.as_str());
-        names.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether deciding over a job of this kind needs its payload.
-    pub fn wants_payload(&self, kind: &Kind) -> bool {
-        self.entry(kind).is_some_and(|entry| entry.hooks.is_some())
-    }
-}
-
-/// Registers one version. Registering it again is a no-op.
-#[derive(Clone, Debug)]
-pub struct Register {
-    pub org: OrgId,
-    pub key: Key,
-    pub version: u32,
-    pub body: Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
-    Now,
-    Before,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegisterError {
-    #[error(
-        "{name} version {version} is already registered with other content; give the changed definition a new version"
-    )]
-    Changed { name: TypeName, version: u32 },
-}
-
-impl Refusal for RegisterError {
-    fn code(&self) -> &'static str {
-        "definition_changed"
-    }
-}
-
-impl Command for Register {
-    type Out = Registered;
-    type No = RegisterError;
-
-    fn org(&self) -> &OrgId {
-        &self.org
-    }
-
-    fn reads(&self, _: &Definitions) -> Reads {
-        Reads::definition(self.key.clone())
-    }
-
-    fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Registered, RegisterError> {
-        let digest = self.body.digest();
-        let known = view.definition(&self.key);
-        if let Some(before) = known.and_then(|d| d.versions.get(&self.version)) {
-            return if *before == digest {
-                Decision::Done(Registered::Before, Changes::none())
-            } else {
-                Decision::Refused(RegisterError::Changed { name: self.key.name.clone(), version: self.version })
-            };
-        }
-        let id = known.map_or_else(|| cx.ids.definition(), |d| d.id);
-        let data = json!({
-            "class": self.key.class.as_str(),
-            "name": self.key.name,
-            "sha256": digest,
-            "version": self.version,
-        });
-        let mut changes = Changes::none().event(Event::new(Subject::Definition(id), "definition.registered", data));
-        changes.definitions.push(Change { key: self.key.clone(), id, version: self.version, body: self.body.clone() });
-        Decision::Done(Registered::Now, changes)
-    }
 }
