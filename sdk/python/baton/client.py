@@ -19,7 +19,8 @@ LOOK_LONGEST_S = 2.0
 
 
 class Client:
-    """`url` and `key` are taken from BATON_URL and BATON_KEY if left out. Threads may share it.
+    """`url` and `key` are taken from BATON_URL (or else BATON_SERVER) and BATON_KEY if left out.
+    Threads may share it.
 
     What has no answer is sent again, with growing pauses, for `patience_s` seconds at most. That
     does nothing twice: every `POST` carries an idempotency key, made anew for each call."""

@@ -48,6 +48,8 @@ class Leaser:
                 return
             body = {**self._asked, "max": min(room, JOBS)}
             if batch:
+                # What was settled along the way is answered when the waiting is over: so do not.
+                body["waitMs"] = 0
                 body["settle"] = [{"lease": job._lease, **(job._said or {})} for job in batch]
             try:
                 answer = self._wire.call(
@@ -69,12 +71,15 @@ class Leaser:
                 self._stopping.wait(PAUSES.pause_s(error, missed))
                 missed += 1
                 continue
-            missed = 0
-            self._leases.settled(batch, answer.get("settled", ()))
             for told in answer["leases"]:
                 job = Job(self._wire, told)
                 if self._leases.add(job):
                     self._begin(job)
+            if self._leases.settled(batch, answer.get("settled", ())):
+                missed = 0
+            else:
+                self._stopping.wait(PAUSES.pause_s(None, missed))
+                missed += 1
 
     def stop(self, thread: threading.Thread) -> None:
         """Hangs up on a server that still looks for jobs, and waits for the end."""

@@ -19,11 +19,15 @@ from typing import Any
 from .job import Job
 from .outcomes import Fail, Outcome, Park, Release, checked
 
-# Of one request, with room below the server's limit of 1 MiB for what stands around them.
+# Of one request. The server takes more, but keeps only a few large ones in memory at once.
 OUTCOMES = 100
 OUTCOMES_BYTES = 768 * 1024
 # Settling is repeated for as long as the lease, and never for less than this.
 REPEATED_S = 60.0
+# Faults of the server's, told of one outcome alone: it is said again.
+PASSING = frozenset(
+    {"internal", "outcome_unknown", "overloaded", "store_closed", "store_unavailable"}
+)
 log = logging.getLogger("baton")
 
 
@@ -113,22 +117,27 @@ class Leases:
             del self._unsettled[job._lease]
         return batch
 
-    def settled(self, batch: Sequence[Job], answers: Iterable[Mapping[str, Any]]) -> None:
-        """What the server said about each outcome."""
+    def settled(self, batch: Sequence[Job], answers: Iterable[Mapping[str, Any]]) -> bool:
+        """What the server said about each outcome. False: some are to be said again, in a while."""
         told = {answer.get("lease"): answer for answer in answers}
-        unheard = [job for job in batch if job._lease not in told]
+        unheard = [
+            job
+            for job in batch
+            if job._lease not in told or told[job._lease].get("code") in PASSING
+        ]
         with self._changed:
             for job in batch:
                 code = told.get(job._lease, {}).get("code")
                 if code == "lease_lost":
                     self._drop(job, "its lease is lost")
-                elif code is not None:
+                elif code is not None and code not in PASSING:
                     detail = told[job._lease].get("detail")
                     self._replace(job, f"the outcome was refused: {code}: {detail}")
-                elif job._lease in told:
+                elif code is None and job._lease in told:
                     self._held.pop(job._lease, None)
             self._changed.notify_all()
         self.unanswered(unheard)
+        return not unheard
 
     def unanswered(self, batch: Iterable[Job]) -> None:
         """It is not known whether these are settled: they are sent again, or given up."""

@@ -43,8 +43,9 @@ class Patience:
     longest_s: float = 5.0
     within_s: float = 30.0
 
-    def pause_s(self, error: BatonError, before: int) -> float:
-        """How long to wait after this error, `before` others having come in a row before it."""
+    def pause_s(self, error: BatonError | None, before: int) -> float:
+        """How long to wait after this error, or after half a success, `before` others having come
+        in a row before it."""
         grown = min(self.longest_s, self.first_s * 2.0 ** min(before, 30))
         # Many who failed at the same moment shall not come back at the same moment.
         jittered = grown * random.uniform(0.5, 1.0)

@@ -46,8 +46,11 @@ class Settler:
                 self._over.wait(PAUSES.pause_s(error, missed))
                 missed += 1
             else:
-                missed = 0
-                self._leases.settled(batch, answer["settled"])
+                if self._leases.settled(batch, answer["settled"]):
+                    missed = 0
+                else:
+                    self._over.wait(PAUSES.pause_s(None, missed))
+                    missed += 1
 
     def stop(self) -> None:
         self._over.set()

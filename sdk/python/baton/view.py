@@ -80,8 +80,8 @@ class JobView:
         return self.fields.get("result")
 
     @property
-    def error(self) -> dict[str, Any] | None:
-        """Code and message, if it failed."""
+    def error(self) -> str | None:
+        """`code: message`, if it failed."""
         return self.fields.get("error")
 
     @property

@@ -37,7 +37,7 @@ class Wire:
         ca_cert: str | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.url = (url or os.environ.get("BATON_URL") or DEFAULT_URL).rstrip("/")
+        self.url = (url or _from_environment() or DEFAULT_URL).rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise ValueError("the url must look like https://baton.example.com:22866")
@@ -172,6 +172,11 @@ def read(status: int, retry_after: str | None, text: bytes) -> Any:
         after_s,
         problem,
     )
+
+
+def _from_environment() -> str | None:
+    # The second is the command line's own, so that one setting does for both.
+    return os.environ.get("BATON_URL") or os.environ.get("BATON_SERVER")
 
 
 def _checked(key: str) -> str:

@@ -41,7 +41,7 @@ log = logging.getLogger("baton")
 
 
 class Worker:
-    """`url` and `key` are taken from BATON_URL and BATON_KEY if left out."""
+    """`url` and `key` are taken from BATON_URL (or else BATON_SERVER) and BATON_KEY if left out."""
 
     def __init__(
         self,

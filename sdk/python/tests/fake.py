@@ -125,8 +125,8 @@ class FakeBaton(FakeServer):
         self.beats: list[list[str]] = []
         self.lost: set[str] = set()
         self.cancelled: set[str] = set()
-        # Leases whose next outcome is refused.
-        self.unfit: set[str] = set()
+        # Leases whose next outcome is refused, and the code of that.
+        self.unfit: dict[str, str] = {}
         self.hung_up = 0
         # Answers that come instead of the right one, by the end of the path.
         self.instead: dict[str, list[Answer]] = {}
@@ -171,6 +171,10 @@ class FakeBaton(FakeServer):
                     return self._lease(request)
                 if name == "settle":
                     return Answer(200, {"settled": self._settle(request.body["outcomes"])})
+                if name in ("complete", "fail", "release"):
+                    said = dict(request.body)
+                    [told] = self._settle([{"lease": said.pop("lease"), name: said}])
+                    return problem(409, told["code"]) if "code" in told else Answer(200, told)
                 if name == "heartbeat":
                     leases = request.body["leases"]
                     self.beats.append(leases)
@@ -210,8 +214,8 @@ class FakeBaton(FakeServer):
                 settled.append({"lease": lease, "code": "lease_lost", "detail": "gone"})
                 continue
             if lease in self.unfit:
-                self.unfit.remove(lease)
-                settled.append({"lease": lease, "code": "invalid_question", "detail": "no options"})
+                code = self.unfit.pop(lease)
+                settled.append({"lease": lease, "code": code, "detail": "not now"})
                 continue
             before = self.outcomes.setdefault(lease, [])
             settled.append({"lease": lease, "settled": "already" if before else "now"})

@@ -204,6 +204,13 @@ class Keys(unittest.TestCase):
         with mock.patch.dict(os.environ, told):
             self.assertIn("https://baton.example:1/base", repr(Client()))
 
+    def test_the_command_lines_setting_does_too(self) -> None:
+        told = {"BATON_URL": "", "BATON_SERVER": "http://here:1", "BATON_KEY": "bk_env"}
+        with mock.patch.dict(os.environ, told):
+            self.assertIn("http://here:1", repr(Client()))
+            with mock.patch.dict(os.environ, {"BATON_URL": "http://there:2"}):
+                self.assertIn("http://there:2", repr(Client()))
+
     def test_a_key_is_never_shown(self) -> None:
         for made in (Client("http://h", "bk_secret"), Worker("http://h", "bk_secret")):
             self.assertNotIn("bk_secret", repr(made))

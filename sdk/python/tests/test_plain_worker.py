@@ -20,10 +20,12 @@ class PlainWorker(unittest.TestCase):
         baton = FakeBaton(lease_ms=3_000)
         self.addCleanup(baton.close)
         baton.instead["lease"] = [problem(503, "store_unavailable")]
-        baton.instead["settle"] = [LOST, *[problem(503, "store_unavailable")] * 2]
+        baton.instead["complete"] = [LOST, *[problem(503, "store_unavailable")] * 2]
         leases = [baton.give("shout", {"text": "hi"}, lease=f"l{n}") for n in range(5)]
         broken = baton.give("shout", lease="broken")
-        env = {**os.environ, "BATON_URL": baton.url, "BATON_KEY": "bk_worker"}
+        baton.lost.add(baton.give("shout", {"text": "too late"}, lease="late"))
+        after = baton.give("shout", {"text": "after"}, lease="after")
+        env = {**os.environ, "BATON_URL": "", "BATON_SERVER": baton.url, "BATON_KEY": "bk_worker"}
         process = subprocess.Popen([sys.executable, str(PROGRAM)], env=env)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -31,6 +33,7 @@ class PlainWorker(unittest.TestCase):
             self.assertEqual(baton.outcome(lease), {"complete": {"result": {"text": "HI"}}})
         told = {"code": "crash", "message": "KeyError: 'text'"}
         self.assertEqual(baton.outcome(broken), {"fail": told})
+        self.assertEqual(baton.outcome(after), {"complete": {"result": {"text": "AFTER"}}})
         self.assertIn("l0", {lease for beat in baton.beats for lease in beat})
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(PATIENCE_S), 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton import Ask, Fail, Job, Park, Refused, Release, Worker
 
-from .fake import LOST, PATIENCE_S, Answer, FakeBaton, problem
+from .fake import LOST, PATIENCE_S, Answer, FakeBaton, Request, problem
 
 
 class Case(unittest.TestCase):
@@ -203,6 +203,23 @@ class Repeating(Case):
         self.assertEqual(said["fail"]["code"], "outcome_refused")
         self.assertIn("invalid_question", said["fail"]["message"])
 
+    def test_an_outcome_that_the_store_could_not_take_is_said_again(self) -> None:
+        baton, worker = self.begin(concurrency=1)
+        worker.job("t")(lambda _job: {"n": 1})
+        lease = baton.give("t")
+        baton.unfit[lease] = "store_unavailable"
+        worker.start()
+        self.assertEqual(baton.outcome(lease), {"complete": {"result": {"n": 1}}})
+
+    def test_outcomes_that_go_along_with_a_lease_are_answered_at_once(self) -> None:
+        baton, worker = self.begin(concurrency=1)
+        worker.job("t")(lambda _job: None)
+        lease = baton.give("t")
+        worker.start()
+        baton.outcome(lease)
+        with_outcomes = [ask.body for ask in baton.asked("/lease") if "settle" in ask.body]
+        self.assertEqual([body["waitMs"] for body in with_outcomes], [0] * len(with_outcomes))
+
     def test_what_is_to_be_said_again_does_not_wait_for_a_free_slot(self) -> None:
         baton, worker = self.begin(concurrency=1)
         end = threading.Event()
@@ -213,10 +230,10 @@ class Repeating(Case):
             return Ask({"options": []}) if job.payload else {"told": end.wait(PATIENCE_S)}
 
         first = baton.give("t", {"asks": True}, lease="l-first")
-        baton.unfit.add(first)
+        baton.unfit[first] = "invalid_question"
         baton.give("t", lease="l-second")
         worker.start()
-        message = "the outcome was refused: invalid_question: no options"
+        message = "the outcome was refused: invalid_question: not now"
         told = {"code": "outcome_refused", "message": message}
         self.assertEqual(baton.outcome(first), {"fail": told})
         self.assertFalse(end.is_set())
@@ -315,13 +332,23 @@ class Beating(Case):
             end.wait(PATIENCE_S)
 
         lease = baton.give("t")
+        right = baton._right
+
+        def slow(name: str, request: Request) -> Answer:
+            answer = right(name, request)
+            if request.body.get("settle"):
+                # A beat that comes before the answer calls it lost.
+                beats = len(baton.beats)
+                baton.wait_for(lambda: len(baton.beats) > beats)
+            return answer
+
+        baton._right = slow  # type: ignore[method-assign]
         worker.start()
         baton.wait_for(lambda: baton.beats)
         end.set()
-        # The outcome goes along with a lease request that waits; a beat meanwhile calls it lost.
         baton.outcome(lease)
-        beats = len(baton.beats)
-        baton.wait_for(lambda: len(baton.beats) > beats)
+        # It asks for more only when it was answered.
+        baton.wait_for(lambda: len(baton.asked("/lease")) == 3)
         self.assertEqual(baton.beats[-1], [lease])
         worker.stop(PATIENCE_S)
         self.assertFalse(jobs[0].lost)

@@ -17,7 +17,6 @@ export type {
   Dedupe,
   DedupeRule,
   EnqueuedJob,
-  Failure,
   JobRecord,
   JobType,
   JobTypeSpec,

@@ -26,11 +26,6 @@ export interface NewJob<Payload extends object = object> {
   messageId?: string | undefined;
 }
 
-export interface Failure {
-  code: string;
-  message: string;
-}
-
 /** A job as the server shows it. */
 export interface JobRecord<Payload = unknown, Result = unknown> {
   id: string;
@@ -44,8 +39,10 @@ export interface JobRecord<Payload = unknown, Result = unknown> {
   dedupeKey: string | null;
   payload: Payload;
   result: Result | null;
-  error: Failure | null;
-  lastError: Failure | null;
+  /** `code: message`, if it failed. */
+  error: string | null;
+  /** The same of the attempt before, if it is or was tried again. */
+  lastError: string | null;
   attempts: number;
   maxAttempts: number;
   failures: number;

@@ -1,7 +1,7 @@
 /** Where the server is, and what we come in with: from options, or else from the environment. */
 
 export interface Connection {
-  /** The server's base address; `BATON_URL` if left out, and without that the server of this machine. */
+  /** The server's base address; `BATON_URL` if left out, or else `BATON_SERVER`, or else the server of this machine. */
   url?: string;
   /** `BATON_KEY` if left out. */
   key?: string;
@@ -10,7 +10,9 @@ export interface Connection {
 const HERE = "http://127.0.0.1:22866";
 
 export function connection(given: Connection): { url: string; key: string } {
-  return { url: address(given.url ?? process.env["BATON_URL"] ?? HERE), key: secret(given.key ?? process.env["BATON_KEY"]) };
+  const { BATON_URL, BATON_SERVER, BATON_KEY } = process.env;
+  // The second is the command line's own, so that one setting does for both. What is set to nothing is not set.
+  return { url: address(given.url ?? (BATON_URL || BATON_SERVER || HERE)), key: secret(given.key ?? BATON_KEY) };
 }
 
 function address(text: string): string {

@@ -38,7 +38,7 @@ export interface Saying {
 }
 
 const AT_ONCE = 100;
-/** The server takes bodies of 1 MiB; some of that is for what stands around the outcomes. */
+/** The server takes more, but keeps only a few large requests in memory at once. */
 const BYTES_AT_ONCE = 900 * 1024;
 const TIMEOUT_MS = 10_000;
 /** What concerns the contents of a request, and so perhaps only one of its outcomes. */

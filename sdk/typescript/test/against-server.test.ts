@@ -108,10 +108,13 @@ test("failures are tried again by their class", { skip, timeout }, async (t) => 
   );
   assert.deepEqual([late?.state, late?.result], ["completed", { attempt: 3, failures: 2 }]);
   assert.deepEqual([never?.state, never?.attempts], ["failed", 3]);
-  for (const [job, code] of [[deterministic, "no_such_address"], [fatal, "no_licence"], [crash, "crash"]] as const) {
-    assert.deepEqual([job?.state, job?.attempts, job?.error?.code], ["failed", 1, code]);
+  for (const [job, error] of [
+    [deterministic, "no_such_address: nobody there"],
+    [fatal, "no_licence: ended"],
+    [crash, "crash: RangeError: a bug"],
+  ] as const) {
+    assert.deepEqual([job?.state, job?.attempts, job?.error], ["failed", 1, error]);
   }
-  assert.match(crash?.error?.message ?? "", /RangeError: a bug/);
   assert.deepEqual(errors.map((error) => error.message), ["a bug"]);
 });
 
@@ -184,7 +187,7 @@ test("a running job that cannot be interrupted is lost when it is cancelled", { 
 
 test("heartbeats keep a job that takes longer than its lease", { skip, timeout }, async (t) => {
   const { enqueue, end } = await setUp(t, { lease: "1s" }, async (job) => {
-    await sleep(3_500, undefined, { signal: job.signal });
+    await sleep(2_500, undefined, { signal: job.signal });
     return { attempt: job.attempt };
   });
   assert.deepEqual((await end((await enqueue()).id)).result, { attempt: 1 });
@@ -226,7 +229,8 @@ test("a worker that stops gives back what it does not finish", { skip, timeout }
   await worker.stop({ graceMs: 1 });
   await running;
   const given = await client.get(id);
-  assert.deepEqual([given.state, given.failures], ["queued", 0]);
+  // Jobs never go back to the queue: one that was given back waits for its next attempt, which is due.
+  assert.deepEqual([given.state, given.waitingFor, given.failures], ["awaiting_tool", "retry", 0]);
   const other = new Worker({ url: url ?? "", key: key ?? "" }).job(type, async () => ({ by: "another" }));
   const working = other.run({ signals: [] });
   assert.deepEqual((await end(id)).result, { by: "another" });

@@ -139,6 +139,12 @@ test("address and key come from the environment, and options go before it", asyn
     server.asked.map((asked) => asked.headers.authorization),
     ["Bearer bk_environment", "Bearer bk_option"],
   );
+  // The command line's own setting does too, where the other says nothing.
+  Object.assign(process.env, { BATON_URL: "", BATON_SERVER: server.url });
+  await new Client().get("job_1");
+  Object.assign(process.env, { BATON_URL: server.url, BATON_SERVER: "nowhere" });
+  await new Client().get("job_1");
+  assert.equal(server.asked.length, 4);
   delete process.env["BATON_KEY"];
   assert.throws(() => new Client(), /BATON_KEY/);
 });
