@@ -26,8 +26,7 @@ def call(route, body, until):
                 sys.exit()  # Nothing is held.
             if time.monotonic() > until or (status < 500 and status not in (408, 429)):
                 raise
-        pause = 0.2 * 2 ** min(n, 5) * random.uniform(0.5, 1)
-        time.sleep(float(headers.get("Retry-After") or 0) + pause)
+        time.sleep(float(headers.get("Retry-After") or 0) + 0.2 * 2 ** min(n, 5) * random.uniform(0.5, 1))
 
 def beat():
     while True:

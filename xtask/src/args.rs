@@ -11,20 +11,22 @@ usage: cargo xtask <command>
 
 commands:
   test [--fast] [-- NEXTEST ARGS]   set up this machine, check format and lints, run all tests,
-                                    ask a server all that its OpenAPI document allows
+                                    ask a server all that its OpenAPI document allows, and let
+                                    the SDKs work with one
                                     --fast skips the format and lint checks
   soak [--kills N] [--seeds N] [--backlog N] [--requests N]
                                     the long tests: 100 kills, 20000 seeds, a backlog of
                                     200000 jobs and 10000 malformed requests unless told
   schemathesis [ARGS]               only ask a server all that its document allows; ARGS go to
                                     schemathesis, such as `--seed 7 --max-examples 500`
+  sdk                               only test the SDKs, with a server and with ones that are killed
   sim [ARGS]                        simulate; ARGS go to the simulator
   bench [PART] [--json]             measure: commit (the store alone), door (over HTTP),
                                     runs (steps of agents), or all of them
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 
-Every command but `sim` and `schemathesis` starts a throwaway PostgreSQL and passes its address on as
+Every command but `sim`, `schemathesis` and `sdk` starts a throwaway PostgreSQL and passes its address on as
 BATON_TEST_DATABASE_URL. If that is set already, it is used and nothing is started.
 The cluster lives in TMPDIR, or in /var/tmp.
 
@@ -46,6 +48,7 @@ pub enum Command {
     Test(TestOptions),
     Soak(SoakOptions),
     Schemathesis(Vec<OsString>),
+    Sdk,
     Sim(Vec<OsString>),
     Bench(Vec<OsString>),
     WithPostgres { program: OsString, args: Vec<OsString> },
@@ -116,9 +119,13 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Usage
         Some("schemathesis") => Ok(Command::Schemathesis(rest)),
         Some("sim") => Ok(Command::Sim(rest)),
         Some("bench") => Ok(Command::Bench(rest)),
-        Some("test" | "soak" | "with-postgres") if wants_help => Ok(Command::Help),
+        Some("test" | "soak" | "sdk" | "with-postgres") if wants_help => Ok(Command::Help),
         Some("test") => test(rest),
         Some("soak") => soak(rest),
+        Some("sdk") => match rest.into_iter().next() {
+            Some(argument) => Err(UsageError::UnknownArgument { command: "sdk", argument }),
+            None => Ok(Command::Sdk),
+        },
         Some("with-postgres") => with_postgres(rest),
         Some(GUARD) => Ok(Command::Guard),
         _ => Err(UsageError::UnknownCommand(name)),
@@ -221,6 +228,8 @@ mod tests {
             }),
         );
         check("schemathesis --seed 7", Command::Schemathesis(words("--seed 7")));
+        check("sdk", Command::Sdk);
+        check("sdk --help", Command::Help);
         check("sim --seed 4 --help", Command::Sim(words("--seed 4 --help")));
         check("bench --help", Command::Bench(words("--help")));
         check("with-postgres -- psql -- -c", Command::WithPostgres { program: "psql".into(), args: words("-- -c") });
@@ -235,6 +244,7 @@ mod tests {
         check_refused("soak --kills", "`--kills` needs a number above zero");
         check_refused("soak --kills 0", "`--kills` needs a number above zero, got `0`");
         check_refused("soak --seeds x", "`--seeds` needs a number above zero, got `x`");
+        check_refused("sdk python", "`sdk` has no argument `python`");
         check_refused("with-postgres psql", "`with-postgres` has no argument `psql`");
         let no_program = "`with-postgres` needs a program: with-postgres -- CMD";
         check_refused("with-postgres", no_program);

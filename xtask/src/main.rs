@@ -23,10 +23,13 @@ mod postgres;
 mod process;
 mod run;
 mod schemathesis;
+mod sdk;
+mod server;
 mod soak;
 mod stage;
 mod test;
 mod tools;
+mod venv;
 
 use std::process::ExitCode;
 
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Schemathesis(args) => schemathesis::alone(&args),
+        Command::Sdk => sdk::alone(),
         Command::Sim(args) => forward::sim(&args),
         Command::Bench(args) => forward::bench(&args),
         Command::WithPostgres { program, args } => forward::with_postgres(&program, &args),

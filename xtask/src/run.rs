@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stdin};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -36,29 +36,47 @@ impl Deadline {
 
 /// Runs `command` to a successful end. At the deadline it is killed with its process group.
 pub fn run(command: &mut Command, deadline: Deadline, guard: &mut Guard) -> Result<()> {
-    let shown = shown(command);
-    deadline.check().with_context(|| format!("no time left for `{shown}`"))?;
-    guard.mark(command);
-    let mut child = command.process_group(0).spawn().with_context(|| format!("could not start `{shown}`"))?;
-    let group = Target::Group(child.id());
-    guard.watch(group, Signal::Term)?;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if let Err(overran) = deadline.check() {
-            group.stop(Signal::Term, GRACE);
-            child.wait()?;
-            guard.forget(group)?;
-            return Err(overran.context(format!("`{shown}` was killed")));
-        }
-        std::thread::sleep(POLL);
-    };
-    guard.forget(group)?;
-    if !status.success() {
-        bail!("`{shown}` ended with {status}");
+    Running::start(command, deadline, guard)?.wait(deadline, guard)
+}
+
+/// A program beside others.
+pub struct Running {
+    child: Child,
+    shown: String,
+}
+
+impl Running {
+    pub fn start(command: &mut Command, deadline: Deadline, guard: &mut Guard) -> Result<Self> {
+        let shown = shown(command);
+        deadline.check().with_context(|| format!("no time left for `{shown}`"))?;
+        guard.mark(command);
+        let child = command.process_group(0).spawn().with_context(|| format!("could not start `{shown}`"))?;
+        guard.watch(Target::Group(child.id()), Signal::Term)?;
+        Ok(Self { child, shown })
     }
-    Ok(())
+
+    /// To a successful end. At the deadline it is killed with its process group.
+    pub fn wait(self, deadline: Deadline, guard: &mut Guard) -> Result<()> {
+        let Self { mut child, shown } = self;
+        let group = Target::Group(child.id());
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if let Err(overran) = deadline.check() {
+                group.stop(Signal::Term, GRACE);
+                child.wait()?;
+                guard.forget(group)?;
+                return Err(overran.context(format!("`{shown}` was killed")));
+            }
+            std::thread::sleep(POLL);
+        };
+        guard.forget(group)?;
+        if !status.success() {
+            bail!("`{shown}` ended with {status}");
+        }
+        Ok(())
+    }
 }
 
 /// Runs `command` for as long as it likes, at the developer's terminal; its exit code is ours.

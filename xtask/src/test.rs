@@ -9,7 +9,7 @@ use crate::cargo::cargo;
 use crate::guard::Guard;
 use crate::run::run as run_program;
 use crate::stage::{Failed, Stage, Stages};
-use crate::{postgres, schemathesis, tools};
+use crate::{postgres, schemathesis, sdk, tools};
 
 const FMT: Stage = Stage { name: "fmt", budget_s: 60 };
 const CLIPPY: Stage = Stage { name: "clippy", budget_s: 480 };
@@ -25,6 +25,8 @@ pub fn run(options: &TestOptions) -> Result<ExitCode> {
     plan.extend([BUILD, TESTS]);
     plan.extend((!schemathesis::is_installed()).then_some(schemathesis::INSTALL));
     plan.push(schemathesis::RUN);
+    plan.extend((!sdk::is_installed()).then_some(sdk::INSTALL));
+    plan.push(sdk::RUN);
     let mut stages = Stages::new(plan, Guard::start()?);
     let outcome = run_stages(&mut stages, options, install);
     Ok(stages.end("test", outcome))
@@ -59,5 +61,9 @@ fn run_stages(stages: &mut Stages, options: &TestOptions, install: bool) -> Resu
     if !schemathesis::is_installed() {
         stages.run(schemathesis::INSTALL, schemathesis::install)?;
     }
-    stages.run(schemathesis::RUN, |deadline, guard| schemathesis::run(&[], deadline, guard))
+    stages.run(schemathesis::RUN, |deadline, guard| schemathesis::run(&[], deadline, guard))?;
+    if !sdk::is_installed() {
+        stages.run(sdk::INSTALL, sdk::install)?;
+    }
+    stages.run(sdk::RUN, sdk::run)
 }

@@ -6,6 +6,7 @@ BATON_KEY has the role `worker`. Everything happens in a project and with types 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import unittest
@@ -31,6 +32,8 @@ class AgainstServer(unittest.TestCase):
         cls.client.close()
 
     def setUp(self) -> None:
+        logging.getLogger("baton").setLevel(logging.CRITICAL)
+        self.addCleanup(logging.getLogger("baton").setLevel, logging.NOTSET)
         mark = uuid.uuid4().hex[:10]
         self.project = f"sdk-{mark}"
         self.type = f"sdk.t{mark}"

@@ -16,6 +16,9 @@ PROGRAM = Path(__file__).resolve().parents[3] / "examples" / "worker.py"
 
 @unittest.skipUnless(PROGRAM.exists() and sys.platform != "win32", "only in the repository")
 class PlainWorker(unittest.TestCase):
+    def test_it_is_short(self) -> None:
+        self.assertLess(len(PROGRAM.read_text().splitlines()), 60)
+
     def test_it_works_beats_repeats_and_stops(self) -> None:
         baton = FakeBaton(lease_ms=3_000)
         self.addCleanup(baton.close)

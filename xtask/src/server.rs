@@ -12,7 +12,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::cargo;
 use crate::guard::{GRACE, Guard};
 use crate::process::{Identity, Signal, Target};
-use crate::run::Deadline;
+use crate::run::{Deadline, run};
+use crate::stage::Stage;
+
+/// For commands that need nothing else built.
+pub const BUILD: Stage = Stage { name: "build", budget_s: 600 };
 
 /// What it says to whoever started it; the key is in it, so it stays in the directory.
 const SAID: &str = "said";
@@ -25,14 +29,13 @@ pub struct Server {
     pub address: String,
     /// The first admin key.
     pub key: String,
-    /// Of what there is to ask about, by the names that the configuration has for them.
-    pub ids: Vec<(&'static str, String)>,
 }
 
 impl Server {
-    pub fn start(deadline: Deadline, guard: &mut Guard) -> Result<Self> {
+    /// `name` is its own among those that one command starts.
+    pub fn start(name: &str, deadline: Deadline, guard: &mut Guard) -> Result<Self> {
         let own = Identity::of(std::process::id()).context("this process is not in /proc")?;
-        let directory = std::env::temp_dir().join(format!("baton-asked-{own}"));
+        let directory = std::env::temp_dir().join(format!("baton-{name}-{own}"));
         guard.remove_at_end(&directory)?;
         DirBuilder::new().mode(0o700).create(&directory).context("could not make a directory for the server")?;
         let (said, log) = (File::create(directory.join(SAID))?, File::create(log(&directory))?);
@@ -53,8 +56,18 @@ impl Server {
             std::thread::sleep(POLL);
         };
         let key = fs::read_to_string(data(&directory).join("admin.key")).context("the server has left no admin key")?;
-        let ids = furnish(&directory, &address, deadline)?;
-        Ok(Self { child, directory, address, key: key.trim().to_owned(), ids })
+        Ok(Self { child, directory, address, key: key.trim().to_owned() })
+    }
+
+    /// What the command line says to this.
+    pub fn tell(&self, args: &[&str]) -> Result<String> {
+        let mut command = baton(&self.directory)?;
+        command.args(args).args(["--server", &format!("http://{}", self.address)]).env("BATON_KEY", &self.key);
+        let said = command.output().context("could not run baton")?;
+        if !said.status.success() {
+            bail!("baton {} was refused: {}", args.join(" "), String::from_utf8_lossy(&said.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
     }
 
     /// It must have lived until now, and must end well.
@@ -73,61 +86,26 @@ impl Server {
     }
 }
 
-/// The binary that the tests have run, with nothing of the developer's own settings.
+pub fn build(deadline: Deadline, guard: &mut Guard) -> Result<()> {
+    run(&mut cargo::cargo(["build", "--package", "baton", "--locked"]), deadline, guard)
+}
+
+/// The binary that the tests have run, or that was just built.
+pub fn binary() -> Result<PathBuf> {
+    Ok(cargo::target()?.join("debug/baton"))
+}
+
+/// It, with nothing of the developer's own settings.
 fn baton(directory: &Path) -> Result<Command> {
-    let mut command = Command::new(cargo::target()?.join("debug/baton"));
+    let mut command = Command::new(binary()?);
     command.env_clear().env("HOME", directory).current_dir(directory).stdin(Stdio::null());
     Ok(command)
 }
 
-/// Something of everything, and the ids of it.
-fn furnish(directory: &Path, address: &str, deadline: Deadline) -> Result<Vec<(&'static str, String)>> {
-    let mut ids = Vec::new();
-    for (name, project, payload) in [
-        ("BATON_FAILED", "demo", r#"{"fail":"deterministic"}"#),
-        ("BATON_ASKING", "demo", r#"{"ask":true}"#),
-        ("BATON_PARKED", "far", r#"{"wait":true}"#),
-    ] {
-        let enqueue = ["jobs", "enqueue", "echo", "--json", "--project", project, "--payload", payload];
-        ids.push((name, id(&tell(directory, address, &enqueue)?, "job_")?));
-    }
-    let create = ["keys", "create", "to be rotated", "--role", "admin", "--json"];
-    ids.push(("BATON_OTHER_KEY", id(&tell(directory, address, &create)?, "key_")?));
-    tell(
-        directory,
-        address,
-        &["schedules", "set", "nightly", "--project", "demo", "--cron", "0 3 * * *", "--type", "noop"],
-    )?;
-    // Nothing ever has such a name, so nothing is sent to anybody.
-    let add = ["webhooks", "add", "https://hooks.invalid/baton", "--json"];
-    ids.push(("BATON_WEBHOOK", id(&tell(directory, address, &add)?, "whk_")?));
-    loop {
-        let decisions = tell(directory, address, &["decisions", "list", "--json"])?;
-        if let Ok(decision) = id(&decisions, "dec_") {
-            ids.push(("BATON_DECISION", decision));
-            return Ok(ids);
-        }
-        deadline.check().context("no decision was opened")?;
-        std::thread::sleep(POLL);
-    }
-}
-
-/// The first id of a kind in some JSON.
-fn id(said: &str, prefix: &str) -> Result<String> {
-    let start = said.find(&format!("\"{prefix}")).with_context(|| format!("no {prefix} in {said}"))? + 1;
+/// The first text that begins so in some JSON, such as an id of a kind.
+pub fn text_in(said: &str, prefix: &str) -> Result<String> {
+    let start = said.find(&format!("\"{prefix}")).with_context(|| format!("no {prefix} was said"))? + 1;
     Ok(said[start..].chars().take_while(|c| *c != '"').collect())
-}
-
-/// What the command line says to this.
-fn tell(directory: &Path, address: &str, args: &[&str]) -> Result<String> {
-    let mut command = baton(directory)?;
-    command.args(args).args(["--server", &format!("http://{address}")]);
-    command.env("BATON_KEY", fs::read_to_string(data(directory).join("admin.key"))?.trim());
-    let said = command.output().context("could not run baton")?;
-    if !said.status.success() {
-        bail!("baton {} was refused: {}", args.join(" "), String::from_utf8_lossy(&said.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
 /// What the server says when it is up.
