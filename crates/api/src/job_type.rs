@@ -14,6 +14,7 @@ use axum::response::Response;
 use baton_core::TypeName;
 use baton_core::definition::{Definitions, Entry, PutJobType, Registration, Served};
 use baton_core::job::Kind;
+use baton_core::limits::JOB_TYPE_VERSIONS;
 use baton_core::once::Rendered;
 use baton_engine::check_schema;
 use baton_store::Order;
@@ -45,6 +46,9 @@ pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Res
 pub async fn get(State(app): State<App>, caller: Caller, name: Name, params: Params) -> Result<Answer<JobType>, Fault> {
     params.allow(&["version"])?;
     let version: Option<u32> = params.parsed("version")?;
+    if version.is_some_and(|version| !(1..=JOB_TYPE_VERSIONS).contains(&version)) {
+        return Err(Fault::field("version", format!("must be a number from 1 to {JOB_TYPE_VERSIONS}")));
+    }
     let name = parsed(name)?;
     let known = |defs: &Definitions| {
         let newest = defs.newest(&caller.org, &name).filter(|entry| !entry.job_type.internal)?;

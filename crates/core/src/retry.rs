@@ -132,7 +132,8 @@ pub fn decide(policy: &Policy, spent: Spent, class: Class, rng: &mut Rng) -> Ver
     if spent.state.is_ended() {
         return Verdict::Exhausted(ALREADY_TERMINAL);
     }
-    if class != Class::Transient {
+    // Where no failure may be repeated, each keeps its own name: somebody else decides what follows from it.
+    if class != Class::Transient || spent.max_failures == 0 {
         return Verdict::Final;
     }
     if spent.attempts >= spent.max_attempts {
@@ -154,6 +155,12 @@ mod tests {
 
     fn verdict(spent: Spent, class: Class) -> Verdict {
         decide(&Policy { jitter: false, ..Policy::default() }, spent, class, &mut Rng::new(1))
+    }
+
+    #[test]
+    fn where_no_failure_may_be_repeated_each_is_final() {
+        let none = Spent { max_failures: 0, ..SPENT };
+        assert_eq!(verdict(none, Class::Transient), Verdict::Final);
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl JobRecord {
 /// A failure as it was stored.
 pub(crate) fn failure(code: String, message: Option<String>) -> Failure {
     let class = Class::of_code(&code);
-    Failure { code, message: message.unwrap_or_default(), class }
+    Failure { code, message: message.unwrap_or_default(), class, idle: false }
 }
 
 /// What an ending puts into the columns of an ended job: result, code, message.

@@ -235,6 +235,10 @@ said! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Shape<Class>>")]
         pub class: Option<Class>,
+        /// For calls of tools: false says that nothing was done outside, so that an unsafe step may be tried again
+        /// without asking people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub acted: Option<bool>,
     }
 
     /// The job waits without a worker.
@@ -264,7 +268,7 @@ pub const PARK_MS: u64 = 366 * 24 * 60 * 60 * 1_000;
 impl Fail {
     pub fn failure(&self) -> Failure {
         let plain = Failure::new(&self.code, &self.message);
-        Failure { class: self.class.unwrap_or(plain.class), ..plain }
+        Failure { class: self.class.unwrap_or(plain.class), idle: self.acted == Some(false), ..plain }
     }
 }
 

@@ -107,7 +107,12 @@ class Wire:
             connection.sock.settimeout(timeout_s)
             if hang_up is not None:
                 hang_up.watch(connection.sock)
-            connection.request(method, target, data, dict(headers))
+            broken = False
+            try:
+                connection.request(method, target, data, dict(headers))
+            except (BrokenPipeError, ConnectionResetError):
+                # What is too large is refused before it was read to its end: that is still heard.
+                broken = True
             answer = connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -118,7 +123,7 @@ class Wire:
         finally:
             if hang_up is not None:
                 hang_up.forget()
-        if answer.will_close or (hang_up is not None and hang_up.asked):
+        if broken or answer.will_close or (hang_up is not None and hang_up.asked):
             connection.close()
         else:
             with self._lock:

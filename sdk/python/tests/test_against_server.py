@@ -90,6 +90,11 @@ class AgainstServer(unittest.TestCase):
         self.assertEqual((second.id, second.dedupe), (first.id, "same_message"))
         self.client.cancel(first.id)
 
+    def test_what_is_too_large_is_refused_and_not_repeated(self) -> None:
+        with self.assertRaises(Refused) as caught:
+            self.client.enqueue("echo", {"message": "x" * (9 << 20)}, project=self.project)
+        self.assertEqual(caught.exception.code, "body_too_large")
+
     def test_transient_failures_are_tried_again(self) -> None:
         self.register()
 

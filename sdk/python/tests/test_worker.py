@@ -257,7 +257,7 @@ class Repeating(Case):
 
 class Beating(Case):
     def test_one_beat_is_for_all_leases(self) -> None:
-        baton, worker = self.begin(concurrency=2, lease_ms=300)
+        baton, worker = self.begin(concurrency=2, lease_ms=900)
         end = threading.Event()
         worker.job("t")(lambda _job: {"told": end.wait(PATIENCE_S)})
         leases = [baton.give("t", lease=f"l{n}") for n in range(2)]
@@ -267,7 +267,7 @@ class Beating(Case):
         for lease in leases:
             self.assertEqual(baton.outcome(lease), {"complete": {"result": {"told": True}}})
 
-    def stopped_job(self, lease_ms: int = 300) -> tuple[FakeBaton, Worker, str, list[Job], Any]:
+    def stopped_job(self, lease_ms: int = 900) -> tuple[FakeBaton, Worker, str, list[Job], Any]:
         """A job whose handler waits until it shall stop."""
         baton, worker = self.begin(concurrency=1, lease_ms=lease_ms)
         jobs: list[Job] = []
@@ -322,7 +322,7 @@ class Beating(Case):
             baton.cancelled.add(lease)
 
     def test_what_was_settled_is_not_taken_for_lost(self) -> None:
-        baton, worker = self.begin(concurrency=1, lease_ms=300)
+        baton, worker = self.begin(concurrency=1, lease_ms=900)
         jobs: list[Job] = []
         end = threading.Event()
 

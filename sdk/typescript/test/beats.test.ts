@@ -13,12 +13,12 @@ test("all leases are beaten together, three times per shortest", async (t) => {
   const done = gate();
   worker.job("mail.send", () => done.opened);
   void run();
-  baton.give("short", { leaseMs: 300 });
+  baton.give("short", { leaseMs: 900 });
   baton.give("long", { leaseMs: 30_000 });
   await baton.until(() => baton.of(BEAT).length === 1);
   const first = performance.now();
   await baton.until(() => baton.of(BEAT).length === 4);
-  assert.ok(performance.now() - first >= 150, "not more often");
+  assert.ok(performance.now() - first >= 450, "not more often");
   for (const { body } of baton.of(BEAT)) assert.deepEqual([...body.leases].sort(), ["long", "short"]);
   done.open();
   await baton.outcome("short");
@@ -71,10 +71,10 @@ test("if no beat gets through for as long as the lease, the job is taken for los
     ended.open();
   });
   void run();
-  baton.give("a", { leaseMs: 150 });
+  baton.give("a", { leaseMs: 900 });
   await ended.opened;
   assert.equal(why(reason), "lost");
-  assert.ok(tookMs >= 149, `${tookMs} ms`);
+  assert.ok(tookMs >= 899, `${tookMs} ms`);
   assert.ok(baton.of(BEAT).length >= 2, "it was tried again");
   assert.deepEqual(errors.map(({ about }) => about.during), ["heartbeat", "job"], "an outage is told once");
 });

@@ -2,7 +2,7 @@
 
 use super::settle::Many;
 use crate::app::App;
-use crate::body::Body;
+use crate::call::Call;
 use crate::door::Caller;
 use crate::job_type;
 use crate::limits;
@@ -20,9 +20,9 @@ use std::time::Duration;
 pub async fn lease(
     State(app): State<App>,
     caller: Caller,
-    body: Body<{ limits::BATCH_BYTES }>,
+    call: Call<{ limits::BATCH_BYTES }>,
 ) -> Result<Answer<Leases>, Fault> {
-    let mut asked: LeaseJobs = body.parse()?;
+    let mut asked: LeaseJobs = call.body.parse()?;
     let settle = std::mem::take(&mut asked.settle);
     if settle.len() > OUTCOMES {
         return Err(Fault::field("settle", format!("at most {OUTCOMES} outcomes are settled at once")));

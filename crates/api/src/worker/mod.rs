@@ -7,9 +7,8 @@ pub use lease::lease;
 pub use settle::{ask, complete, fail, park, release, settle};
 
 use crate::app::App;
-use crate::body::Body;
+use crate::call::Call;
 use crate::door::Caller;
-use crate::limits;
 use crate::problem::Fault;
 use crate::wait;
 use axum::Json as Answer;
@@ -29,12 +28,8 @@ fn parsed(text: &str) -> Result<Lease, Fault> {
     text.parse().map_err(|error: baton_engine::remote::BadLease| Fault::new("lease_lost", error.to_string()))
 }
 
-pub async fn heartbeat(
-    State(app): State<App>,
-    caller: Caller,
-    body: Body<{ limits::BODY_BYTES }>,
-) -> Result<Answer<Beaten>, Fault> {
-    let asked: Heartbeat = body.parse()?;
+pub async fn heartbeat(State(app): State<App>, caller: Caller, call: Call) -> Result<Answer<Beaten>, Fault> {
+    let asked: Heartbeat = call.body.parse()?;
     within("leases", asked.leases.len(), BEATS)?;
     let mut beaten = Beaten { lost: Vec::new(), cancelled: Vec::new() };
     let mut held = Vec::with_capacity(asked.leases.len());
@@ -59,8 +54,8 @@ pub async fn heartbeat(
     Ok(Answer(beaten))
 }
 
-pub async fn progress(State(app): State<App>, caller: Caller, body: Body) -> Result<Answer<ProgressHeard>, Fault> {
-    let said: ReportProgress = body.parse()?;
+pub async fn progress(State(app): State<App>, caller: Caller, call: Call) -> Result<Answer<ProgressHeard>, Fault> {
+    let said: ReportProgress = call.body.parse()?;
     if said.percent.is_some_and(|percent| percent > 100) {
         return Err(Fault::field("percent", "must be a number from 0 to 100"));
     }

@@ -2,7 +2,8 @@
 
 use super::{nameless, parsed};
 use crate::app::App;
-use crate::body::{Body, at_most_deep};
+use crate::body::at_most_deep;
+use crate::call::Call;
 use crate::door::Caller;
 use crate::limits;
 use crate::problem::Fault;
@@ -24,38 +25,38 @@ use serde_json::Value;
 
 type One = Result<Answer<SettledOne>, Fault>;
 
-pub async fn complete(State(app): State<App>, caller: Caller, body: Body) -> One {
-    let CompleteJob { lease, result } = body.parse()?;
+pub async fn complete(State(app): State<App>, caller: Caller, call: Call) -> One {
+    let CompleteJob { lease, result } = call.body.parse()?;
     one(&app, &caller, &lease, completed(Complete { result })?).await
 }
 
-pub async fn fail(State(app): State<App>, caller: Caller, body: Body) -> One {
-    let FailJob { lease, code, message, class } = body.parse()?;
-    one(&app, &caller, &lease, failed(&Fail { code, message, class })?).await
+pub async fn fail(State(app): State<App>, caller: Caller, call: Call) -> One {
+    let FailJob { lease, code, message, class, acted } = call.body.parse()?;
+    one(&app, &caller, &lease, failed(&Fail { code, message, class, acted })?).await
 }
 
-pub async fn park(State(app): State<App>, caller: Caller, body: Body) -> One {
-    let ParkJob { lease, for_ms, seen } = body.parse()?;
+pub async fn park(State(app): State<App>, caller: Caller, call: Call) -> One {
+    let ParkJob { lease, for_ms, seen } = call.body.parse()?;
     let now = now(&app, for_ms.is_some()).await?;
     one(&app, &caller, &lease, parked(&Park { for_ms, seen }, now)?).await
 }
 
-pub async fn ask(State(app): State<App>, caller: Caller, body: Body) -> One {
-    let AskPeople { lease, question } = body.parse()?;
+pub async fn ask(State(app): State<App>, caller: Caller, call: Call) -> One {
+    let AskPeople { lease, question } = call.body.parse()?;
     one(&app, &caller, &lease, asked(AskQuestion { question })?).await
 }
 
-pub async fn release(State(app): State<App>, caller: Caller, body: Body) -> One {
-    let ReleaseJob { lease } = body.parse()?;
+pub async fn release(State(app): State<App>, caller: Caller, call: Call) -> One {
+    let ReleaseJob { lease } = call.body.parse()?;
     one(&app, &caller, &lease, settle::Outcome::Release).await
 }
 
 pub async fn settle(
     State(app): State<App>,
     caller: Caller,
-    body: Body<{ limits::BATCH_BYTES }>,
+    call: Call<{ limits::BATCH_BYTES }>,
 ) -> Result<Answer<SettledJobs>, Fault> {
-    let SettleJobs { outcomes } = body.parse()?;
+    let SettleJobs { outcomes } = call.body.parse()?;
     super::within("outcomes", outcomes.len(), OUTCOMES)?;
     let many = Many::of(&app, outcomes).await?;
     let worker = nameless(&caller);

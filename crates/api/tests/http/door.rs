@@ -54,6 +54,7 @@ fn filled(path: &str) -> String {
         .replace("{projectId}", "p")
         .replace("{name}", "s")
         .replace("{lane}", "project:p")
+        .replace("{type}", "mail")
         // It would never end.
         .replace("/stream", "/stream?after=nowhere")
 }
@@ -282,6 +283,7 @@ async fn orgs_do_not_see_each_other(server: &Server) {
     let hook = json!({ "label": OURS, "url": "https://hooks.example.com/" });
     let hook: MadeWebhook = server.post("/api/v1/webhooks", &hook).await.parse();
     let hook = hook.webhook.id;
+    server.put_type(OURS, json!({ "summary": "sure?" })).await;
     let run = server.make_run(&json!({
         "name": OURS, "project": OURS, "plan": { "agents": [{ "tasks": [{ "steps": [{ "tool": "ask", "input": { "prompt": "sure?" } }] }] }] },
     })).await.id;
@@ -307,7 +309,7 @@ async fn orgs_do_not_see_each_other(server: &Server) {
         let real = real.replace("{id}", &run.to_string());
         let real = real.replace("{keyId}", &me.key.id.to_string()).replace("{decisionId}", &decision.to_string());
         let real = real.replace("{webhookId}", &hook.to_string()).replace("{projectId}", OURS).replace("{name}", OURS);
-        let real = filled(&real.replace("{lane}", &format!("project:{OURS}")));
+        let real = filled(&real.replace("{lane}", &format!("project:{OURS}")).replace("{type}", OURS));
         let made_up = filled(route.path);
         let body = json!({ "option": "confirm" });
         let body = match route.path {
@@ -324,7 +326,9 @@ async fn orgs_do_not_see_each_other(server: &Server) {
                 text = text.replace(&id.simple().to_string(), nothing);
             }
             // What was asked for is said again; `filled` asks for these.
-            let text = text.replace(&format!("schedule called {OURS}"), "schedule called s").replace(OURS, "p");
+            let text = text.replace(&format!("schedule called {OURS}"), "schedule called s");
+            let text = text.replace(&format!("job type {OURS}"), "job type mail");
+            let text = text.replace(&format!("\"type\":\"{OURS}\""), "\"type\":\"mail\"").replace(OURS, "p");
             let mut value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
             if let Some(map) = value.as_object_mut() {
                 map.remove("requestId");

@@ -69,6 +69,10 @@ pub(super) struct Scene<'a> {
 
 impl Scene<'_> {
     pub fn fail(self, job: &Job, failure: Failure) -> Result<Changes, state::IllegalMove> {
+        let mut job = job.clone();
+        if failure.idle {
+            job.aside_mut().idle = true;
+        }
         let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code });
         let Scene { defs, payload, now } = self;
         job.ended(Finish { ending: Ending::Error(failure), kind: "job.failed", more, defs, payload, now })

@@ -119,6 +119,9 @@ pub struct Aside {
     pub question: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
+    /// It failed, and is known to have done nothing outside.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub idle: bool,
 }
 
 impl Aside {
@@ -292,13 +295,16 @@ pub struct Failure {
     pub code: String,
     pub message: String,
     pub class: Class,
+    /// It is known to have done nothing outside. Only calls of tools are asked.
+    pub idle: bool,
 }
 
 impl Failure {
     /// Of the class that the code is listed with.
     pub fn new(code: &str, message: &str) -> Self {
         let class = Class::of_code(code);
-        Self { code: limits::cut(code, 64), message: limits::cut(message, limits::ERROR_CHARS), class }
+        let (code, message) = (limits::cut(code, limits::CODE_CHARS), limits::cut(message, limits::ERROR_CHARS));
+        Self { code, message, class, idle: false }
     }
 
     pub fn transient(code: &str, message: &str) -> Self {

@@ -207,7 +207,7 @@ fn failed(job: &Job, failure: &Failure, scene: Scene<'_>, rng: &mut Rng) -> Resu
                 "{} of {} attempts and {} of {} failures are used up; the last one was {last}",
                 job.attempts, job.max_attempts, job.failures, job.max_failures
             );
-            scene.fail(&job, Failure { class: failure.class, ..Failure::new(code, &message) })
+            scene.fail(&job, Failure { class: failure.class, idle: failure.idle, ..Failure::new(code, &message) })
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn tool_job_type(tool: &ToolName, effect: Effect, limit: Option<u32>) -> Res
         max_attempts: Some(max_attempts),
         lane: lane::Rule::Own { key, limit: limit.map_or(Limit::None, Limit::At), depth: None },
         dedupe: dedupe::Rule { mode: Mode::DropDuplicate, key: Some(Template::new("{payload.call}")?) },
-        retry: retry::Policy { max_failures: Some(1), ..retry::Policy::default() },
+        retry: retry::Policy { max_failures: Some(0), ..retry::Policy::default() },
         // The agent that made the call watches how long it takes.
         timeout: Timeout::Never,
         internal: true,

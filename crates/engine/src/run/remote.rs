@@ -19,8 +19,8 @@ const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 /// Between two looks, should another node hear of the end: at first, and at most.
 const LOOK_FIRST: Duration = Duration::from_millis(50);
 const LOOK_MOST: Duration = Duration::from_secs(1);
-/// Failures after which nobody can say what the call did.
-const UNKNOWN: [&str; 3] = ["worker_lost", "recovery_attempts_exhausted", "outcome_unknown"];
+/// The failure of a call that was turned away, and so did nothing.
+const TURNED_AWAY: &str = "rate_limited";
 
 /// One call, and where it is made.
 pub(super) struct Remote {
@@ -201,7 +201,7 @@ fn outcome(record: &JobRecord) -> Result<Value, ToolFailure> {
     let begun = record.job.attempts > 0;
     match record.ending() {
         Some(Ending::Result(result)) => Ok(output(result.value())),
-        Some(Ending::Error(failure)) => Err(failed(failure)),
+        Some(Ending::Error(failure)) => Err(failed(record, failure)),
         Some(Ending::Cancelled(reason)) => {
             let fault = Fault::new("call_cancelled", &format!("the call was cancelled: {reason}"));
             Err(ToolFailure { not_called: !begun, may_have_acted: begun, ..fault.into() })
@@ -223,13 +223,14 @@ fn output(result: Value) -> Value {
     }
 }
 
-fn failed(failure: Failure) -> ToolFailure {
-    let may_have_acted = UNKNOWN.contains(&failure.code.as_str());
+/// As with a program: a call that failed may have acted, unless it is said that it did not.
+fn failed(record: &JobRecord, failure: Failure) -> ToolFailure {
+    let idle = record.job.aside.as_ref().is_some_and(|aside| aside.idle) || failure.code == TURNED_AWAY;
     // That workers are lost says nothing against the call.
     let fault = if failure.code == "recovery_attempts_exhausted" {
         Fault { class: retry::Class::Transient, ..Fault::new("worker_lost", &failure.message) }
     } else {
         Fault::from(failure)
     };
-    ToolFailure { may_have_acted, ..fault.into() }
+    ToolFailure { may_have_acted: !idle, ..fault.into() }
 }

@@ -4,6 +4,7 @@ use super::super::example;
 use super::super::operation::{Operation, Tag};
 use super::super::parameter;
 use baton_core::TypeName;
+use baton_core::limits::JOB_TYPE_VERSIONS;
 use baton_wire::{JobType, JobTypeList, NewJobType};
 use schemars::json_schema;
 use serde_json::json;
@@ -21,7 +22,7 @@ pub fn get() -> Operation {
     let version = parameter::query_as(
         "version",
         "Which version; the newest, unless given.",
-        |_| json_schema!({ "type": "integer", "minimum": 1, "maximum": 4_294_967_295_u32 }),
+        |_| json_schema!({ "type": "integer", "minimum": 1, "maximum": JOB_TYPE_VERSIONS }),
     );
     Operation::new("getJobType", Tag::JobTypes, "Show a job type")
         .takes([name(), version])

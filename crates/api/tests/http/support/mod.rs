@@ -3,13 +3,14 @@
 pub mod described;
 pub mod endpoint;
 pub mod runs;
+pub mod workers;
 
 use baton_api::door::{Rate, first};
 use baton_api::{App, Listening, Secrets};
 use baton_core::access::session::Sessions;
 use baton_core::rules::Rules;
 use baton_core::webhook::sign::Signer;
-use baton_engine::{Chronicler, Engine, Options, OsEntropy, Registry, SystemClock, node};
+use baton_engine::{Chronicler, Engine, JsonShapes, Options, OsEntropy, Registry, SystemClock, node};
 use baton_sim::schema::Schema;
 use baton_store::{Backend, OpenOptions, Store};
 use baton_wire::{Event, EventList, Job};
@@ -123,6 +124,7 @@ impl Server {
         let entropy = Arc::new(OsEntropy::default());
         let mut options = OpenOptions::new(dir.path().to_owned(), Arc::new(SystemClock), entropy.clone(), definitions);
         options.observer = Some(Arc::new(Chronicler::new(rules)));
+        options.shapes = Some(Arc::new(JsonShapes));
         let url = schema.as_ref().map(|schema| &schema.url).or(joined.as_ref().map(|(url, _)| url));
         if let Some(url) = url {
             options.backend = Backend::Postgres(url.clone());
