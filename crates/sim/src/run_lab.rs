@@ -56,6 +56,12 @@ impl Deeds {
         self.log.send_modify(|log| log.push(Deed { run, mark: mark.to_owned(), begun }));
     }
 
+    /// Something was done at one stroke.
+    pub fn did(&self, run: RunId, mark: &str) {
+        self.note(run, mark, Some(Value::Null));
+        self.note(run, mark, None);
+    }
+
     /// How often it was begun in a run.
     pub fn times(&self, run: RunId, mark: &str) -> usize {
         times(&self.log.borrow(), run, mark)

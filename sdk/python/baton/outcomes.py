@@ -36,9 +36,17 @@ class Complete(Outcome):
 
 class Fail(Outcome):
     """It went wrong. `class_` is `transient` (tried again while the job's budgets last),
-    `deterministic` or `fatal`; left out, it follows from the code."""
+    `deterministic` or `fatal`; left out, it follows from the code. A tool that says `acted=False`
+    has done nothing outside, so that an unsafe one may be tried again without asking people."""
 
-    def __init__(self, code: str, message: str = "", class_: str | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        class_: str | None = None,
+        *,
+        acted: bool | None = None,
+    ) -> None:
         super().__init__(f"{code}: {message}")
         if class_ not in (None, "transient", "deterministic", "fatal"):
             raise ValueError("class_ is transient, deterministic or fatal")
@@ -46,11 +54,14 @@ class Fail(Outcome):
         # Names of files can have characters that cannot be sent; they shall not hide the failure.
         self.message = message[:MESSAGE_CHARS].encode("utf-8", "replace").decode()
         self.class_ = class_
+        self.acted = acted
 
     def said(self) -> dict[str, Any]:
-        said = {"code": self.code, "message": self.message}
+        said: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.class_ is not None:
             said["class"] = self.class_
+        if self.acted is not None:
+            said["acted"] = self.acted
         return {"fail": said}
 
 

@@ -54,6 +54,10 @@ class Handling(Case):
         told = {"code": "smtp_refused", "message": "450", "class": "transient"}
         self.check(Fail("smtp_refused", "450", "transient"), {"fail": told})
 
+    def test_a_tool_can_say_that_it_has_done_nothing(self) -> None:
+        told = {"code": "closed", "message": "sundays", "acted": False}
+        self.check(Fail("closed", "sundays", acted=False), {"fail": told})
+
     def test_a_crash_is_a_failure_without_a_traceback(self) -> None:
         told = {"code": "crash", "message": "KeyError: 'to'"}
         self.check(KeyError("to"), {"fail": told})

@@ -4,7 +4,7 @@ export { Interrupted } from "./interrupted.js";
 export type { Why } from "./interrupted.js";
 export type { Job, Progress } from "./job.js";
 export { ask, Fail, park, release } from "./outcome.js";
-export type { FailClass, LetGo } from "./outcome.js";
+export type { FailClass, FailOptions, LetGo } from "./outcome.js";
 export { BatonError } from "./problem.js";
 export type { Problem } from "./problem.js";
 export { hasEnded } from "./records.js";

@@ -16,12 +16,21 @@ export class Fail extends Error {
   readonly code: string;
   /** Left out, it follows from the code. */
   readonly class: FailClass | undefined;
+  /** For tools: false says that nothing was done outside, so that an unsafe one may be tried again without asking people. */
+  readonly acted: boolean | undefined;
 
-  constructor(code: string, message = code, options: { class?: FailClass | undefined; cause?: unknown } = {}) {
+  constructor(code: string, message = code, options: FailOptions = {}) {
     super(message, { cause: options.cause });
     this.code = code;
     this.class = options.class;
+    this.acted = options.acted;
   }
+}
+
+export interface FailOptions {
+  class?: FailClass | undefined;
+  acted?: boolean | undefined;
+  cause?: unknown;
 }
 
 type Said = { park: { forMs?: number } } | { ask: { question: Question } } | { release: object };
@@ -60,7 +69,7 @@ export function release(): LetGo {
 /** As it stands in the list of `/api/v1/worker/settle`, without the lease. */
 export type Outcome =
   | { complete: { result?: object } }
-  | { fail: { code: string; message: string; class?: FailClass } }
+  | { fail: { code: string; message: string; class?: FailClass; acted?: boolean } }
   | { park: { forMs?: number; seen: number } }
   | { ask: { question: Question } }
   | { release: object };
@@ -79,14 +88,14 @@ export function ofReturned(value: unknown, wakes: number): Outcome {
 }
 
 export function ofThrown(error: unknown, signal: AbortSignal): Outcome {
-  if (error instanceof Fail) return failed(error.code, error.message, error.class);
+  if (error instanceof Fail) return failed(error.code, error.message, error.class, error.acted);
   // Who stops because it was told to has not failed. A cancelled job ends as cancelled all the same.
   if (signal.aborted && (error === signal.reason || error instanceof Interrupted || isAbort(error))) return { release: {} };
   return failed("crash", said(error), "deterministic");
 }
 
-export function failed(code: string, message: string, kind: FailClass | undefined): Outcome {
-  return { fail: { code, message: cut(message), ...(kind && { class: kind }) } };
+export function failed(code: string, message: string, kind: FailClass | undefined, acted?: boolean): Outcome {
+  return { fail: { code, message: cut(message), ...(kind && { class: kind }), ...(acted !== undefined && { acted }) } };
 }
 
 /**

@@ -29,7 +29,7 @@ test("every way to end is said as it was meant", async (t) => {
     askedMore: () => ask({ prompt: "Send?", options: [{ name: "send" }, { name: "stop", effect: "cancel" }], amount: 7 }),
     released: () => release(),
     failed: () => {
-      throw new Fail("smtp_refused", "the server said 450", { class: "transient" });
+      throw new Fail("smtp_refused", "the server said 450", { class: "transient", acted: false });
     },
     failedByCode: () => {
       throw new Fail("rate_limited");
@@ -66,7 +66,7 @@ test("every way to end is said as it was meant", async (t) => {
       ask: { question: { prompt: "Send?", options: [{ name: "send" }, { name: "stop", effect: "cancel" }], amount: 7 } },
     },
     released: { release: {} },
-    failed: { fail: { code: "smtp_refused", message: "the server said 450", class: "transient" } },
+    failed: { fail: { code: "smtp_refused", message: "the server said 450", class: "transient", acted: false } },
     failedByCode: { fail: { code: "rate_limited", message: "rate_limited" } },
     crashed: fail("crash", "RangeError: no such page"),
     crashedOddly: fail("crash", "no"),

@@ -11,7 +11,8 @@ use baton_core::job::{Pause, Status};
 use baton_core::once::{Key, Rendered};
 use baton_core::time::Span;
 use baton_core::{Digest, JobId, Json, OrgId};
-use baton_engine::Registry;
+use baton_engine::remote::Workers;
+use baton_engine::{Engine, Registry};
 use baton_store::{Answer, CommitError, JobRecord, Once, Store};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub(super) struct Memory {
 
 pub struct Client<'a> {
     pub store: Store,
+    /// Where workers outside take their jobs from.
+    pub workers: Workers,
     lab: &'a Lab,
     memory: &'a mut Memory,
 }
@@ -52,8 +55,8 @@ pub(super) fn executing(record: &JobRecord) -> bool {
 }
 
 impl<'a> Client<'a> {
-    pub(super) const fn new(lab: &'a Lab, store: Store, memory: &'a mut Memory) -> Self {
-        Self { store, lab, memory }
+    pub(super) fn new(lab: &'a Lab, engine: &Engine, memory: &'a mut Memory) -> Self {
+        Self { store: engine.store().clone(), workers: engine.workers().clone(), lab, memory }
     }
 
     /// Asks for a job under an idempotency key; asked again, it is the same.

@@ -24,6 +24,7 @@ mod schedule;
 mod sinks;
 mod spine;
 mod witness;
+mod workers;
 
 pub use batch::Batches;
 pub use cancel::Cancels;
@@ -39,6 +40,7 @@ pub use schedule::Schedules;
 pub use sinks::Sinks;
 pub use spine::Spine;
 pub use witness::Witness;
+pub use workers::Workers;
 
 use crate::lab::{Lab, Place, name};
 use crate::script::Script;
@@ -148,7 +150,7 @@ async fn live<S: Story>(lab: &Lab, store: Store, memory: &mut Memory) -> Result<
     options.seal_key = Some(key());
     S::tune(&mut options);
     let engine = Engine::start(store, registry::<S>(), options).await?;
-    S::play(&mut Client::new(lab, engine.store().clone(), memory)).await?;
+    S::play(&mut Client::new(lab, &engine, memory)).await?;
     engine.stop(Duration::from_secs(5)).await;
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Every commit of every story is a crash point, on both databases.
 
 use baton_sim::crash::{
-    Batches, Cancels, Door, Duplicates, Full, Lanes, Retention, Retries, Runs, Schedules, Sinks, Spine, Story, explore,
+    Batches, Cancels, Door, Duplicates, Full, Lanes, Retention, Retries, Runs, Schedules, Sinks, Spine, Story, Workers,
+    explore,
 };
 use baton_sim::lab::Place;
 use baton_store::faults::Mishap;
@@ -78,4 +79,5 @@ stories! {
     keys_decisions_and_webhooks_are_as_they_were_said: Door;
     what_is_forgotten_can_still_be_verified: Retention;
     runs_come_to_the_same_end_and_cost_the_same: Runs;
+    what_workers_outside_do_is_done_and_charged_once: Workers;
 }
