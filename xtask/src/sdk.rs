@@ -28,7 +28,7 @@ pub const INSTALL: Stage = Stage { name: "get sdk tools", budget_s: 300 };
 pub const RUN: Stage = Stage { name: "sdk", budget_s: 300 };
 
 /// What tests read from their environment.
-type Settings = [(&'static str, String); 4];
+type Settings = [(&'static str, String); 5];
 
 /// `cargo xtask sdk`: this, and nothing else.
 pub fn alone() -> Result<ExitCode> {
@@ -76,6 +76,8 @@ fn all(server: &Server, deadline: Deadline, guard: &mut Guard) -> Result<()> {
         ("BATON_KEY", text_in(&made, "bk_")?),
         ("BATON_ADMIN_KEY", server.key.clone()),
         ("BATON_BIN", server::binary()?.display().to_string()),
+        // What tests that are killed leave behind goes with the rest.
+        ("TMPDIR", server.directory.display().to_string()),
     ];
     let python = PARTS.map(|part| Python::start(part, server, &settings, deadline, guard));
     let rest = checks(deadline, guard).and_then(|()| typescript(&settings, deadline, guard));
