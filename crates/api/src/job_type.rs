@@ -70,7 +70,8 @@ pub async fn get(State(app): State<App>, caller: Caller, name: Name, params: Par
 
 pub async fn put(State(app): State<App>, caller: Caller, name: Name, call: Call) -> Result<Response, Fault> {
     let name = parsed(name)?;
-    let new: NewJobType = call.body.parse()?;
+    // Whatever is wrong with a field, it is the type that cannot be so.
+    let new: NewJobType = call.body.parse().map_err(|fault| fault.renamed("invalid_request", "invalid_job_type"))?;
     // What a type is like matters to every project.
     caller.reach_all()?;
     let job_type = new.named(name);

@@ -168,7 +168,7 @@ impl Shaped for SpanText {
         json_schema!({
             "type": "string",
             "description": "A length of time such as `30s` or `1h30m`, from 1ms to 366d: larger units first.",
-            "pattern": "^([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?$",
+            "pattern": "^([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?([0-9]{1,9}ms)?$",
             "minLength": 2,
         })
     }

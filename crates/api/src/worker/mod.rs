@@ -16,7 +16,7 @@ use axum::extract::State;
 use baton_core::job::{Context, Progress};
 use baton_engine::remote::{Lease, Worker};
 use baton_store::StoreError;
-use baton_wire::worker::{BEATS, Beaten, Heartbeat, ProgressHeard, ReportProgress};
+use baton_wire::worker::{BEATS, Beaten, Heartbeat, LEASE_CHARS, ProgressHeard, ReportProgress};
 
 /// Whoever asks, as a worker without a name: leases bring the name that they were taken under.
 fn nameless(caller: &Caller) -> Worker {
@@ -25,6 +25,7 @@ fn nameless(caller: &Caller) -> Worker {
 
 /// What cannot be a lease was never held.
 fn parsed(text: &str) -> Result<Lease, Fault> {
+    short(text)?;
     text.parse().map_err(|error: baton_engine::remote::BadLease| Fault::new("lease_lost", error.to_string()))
 }
 
@@ -34,6 +35,7 @@ pub async fn heartbeat(State(app): State<App>, caller: Caller, call: Call) -> Re
     let mut beaten = Beaten { lost: Vec::new(), cancelled: Vec::new() };
     let mut held = Vec::with_capacity(asked.leases.len());
     for text in asked.leases {
+        short(&text)?;
         match text.parse::<Lease>() {
             // The text as it was written: whoever beats compares it with its own.
             Ok(lease) => held.push((text, lease)),
@@ -68,6 +70,14 @@ pub async fn progress(State(app): State<App>, caller: Caller, call: Call) -> Res
         .await
         .ok_or(StoreError::OutcomeUnknown)??;
     Ok(Answer(ProgressHeard { cancel_requested: reported.cancel_requested }))
+}
+
+/// No lease is longer, so whatever is was not handed out by us.
+fn short(lease: &str) -> Result<(), Fault> {
+    if lease.chars().count() <= LEASE_CHARS {
+        return Ok(());
+    }
+    Err(Fault::field("lease", format!("at most {LEASE_CHARS} characters")))
 }
 
 fn within(field: &str, given: usize, max: usize) -> Result<(), Fault> {

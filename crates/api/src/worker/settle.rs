@@ -94,6 +94,7 @@ impl Many {
         let mut many = Self { texts: Vec::new(), places: Vec::new(), settles: Vec::new() };
         for (place, outcome) in outcomes.into_iter().enumerate() {
             let text = outcome.lease.clone();
+            super::short(&text).map_err(|fault| fault.at(place))?;
             let outcome = outcome_of(outcome, now).map_err(|fault| fault.at(place))?;
             if let Ok(lease) = text.parse() {
                 many.places.push(place);

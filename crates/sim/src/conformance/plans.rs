@@ -5,7 +5,7 @@ use super::once::{key, once};
 use super::runs::{self, document, working};
 use super::steps::{ask, done, fence};
 use crate::hold::connect;
-use crate::lab::{Lab, Node, echo};
+use crate::lab::{Lab, Node, echo, name};
 use crate::run_lab::{Deeds, begin, grant, toolbox, until_is};
 use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
@@ -15,12 +15,13 @@ use baton_core::job::deadline::Deadline;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Settled;
 use baton_core::job::wake::Wake;
+use baton_core::lane::LaneKey;
 use baton_core::once::KEPT_FOR;
 use baton_core::run::State;
 use baton_core::time::Span;
-use baton_store::{Answer, Leased, Store};
+use baton_store::{Answer, Ask, Leased, Scope, Store};
 use futures_util::future::{join_all, try_join_all};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -107,6 +108,17 @@ async fn turn(lab: &Lab, node: &Node, held: Vec<Leased>) -> Result<Vec<Leased>> 
         ensure!(settled? == Settled::Now);
     }
     ensure!(turn.leased.len() == SLOTS);
+    // Of workers outside: nothing here is theirs, but it is looked for.
+    let (project, org) = (name("p1"), OrgId::default());
+    let one = Scope {
+        org: org.clone(),
+        lanes: Some(BTreeSet::from([LaneKey::of_project(&project)])),
+        projects: Some(BTreeSet::from([project])),
+    };
+    for scope in [one, Scope { org, lanes: None, projects: None }] {
+        let outside = Ask { scope: Some(scope), ..ask(lab, node, 10) };
+        ensure!(node.store.claim(outside).await?.leased.is_empty());
+    }
     Ok(turn.leased)
 }
 
