@@ -1,7 +1,7 @@
 //! Not doing twice what was asked for twice.
 
 use crate::canon::Digest;
-use crate::name::TypeName;
+use crate::name::{ProjectId, TypeName};
 use crate::template::{Facts, Template};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +17,8 @@ pub enum Mode {
     DropDuplicate,
     /// What waits takes the new payload in; what runs gets one follow-up.
     MergeDuplicate,
+    /// There is one for each key, however it ends, for as long as it is kept. For what Baton does for itself.
+    Once,
 }
 
 /// How duplicates are told and what becomes of them.
@@ -58,6 +60,13 @@ fn fitting(text: String) -> String {
 pub struct Key {
     pub kind: TypeName,
     pub text: String,
+}
+
+impl Key {
+    /// The same inside of a project.
+    pub(crate) fn within(self, project: &ProjectId) -> Self {
+        Self { text: fitting(format!("{project}/{}", self.text)), ..self }
+    }
 }
 
 /// JSON merge patch: fields of `patch` replace those of `target`, null removes one.

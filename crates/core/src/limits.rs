@@ -53,6 +53,8 @@ pub const URL_BYTES: usize = 2_048;
 pub const JOB_TYPES: usize = 1_000;
 pub const JOB_TYPE_VERSIONS: u32 = 1_000;
 pub const JOB_TYPE_BYTES: usize = 64 * 1024;
+/// Schemas of all versions of all types that one org registers, together.
+pub const JOB_TYPE_SCHEMAS: usize = 4 * 1024 * 1024;
 /// Longest text that says what a type does.
 pub const SUMMARY_CHARS: usize = 500;
 /// Attempts, and failures, that a type may allow; jobs at the same time in a lane of its own, and those that may

@@ -124,6 +124,13 @@ name!(
     |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
 );
 
+impl WorkerId {
+    /// A worker outside goes by the key that it comes with, a node by a name of its own.
+    pub fn is_outside(&self) -> bool {
+        self.0.starts_with("key_")
+    }
+}
+
 /// The one org that exists until there are keys to tell tenants apart.
 pub const DEFAULT_ORG: &str = "default";
 /// The project of what names none.

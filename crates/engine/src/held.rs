@@ -40,8 +40,13 @@ struct Holding {
     overdue: bool,
     /// While the handler runs.
     run: Option<Run>,
+    /// It waits for somebody outside, and takes no slot meanwhile.
+    waits: bool,
     at_stop: AtStop,
 }
+
+/// Handlers that wait for somebody outside without taking a slot.
+const WAITING_MAX: usize = 10_000;
 
 /// Shared by the pool, which fills it, and by the beater and the sweeper, which look at it.
 #[derive(Default)]
@@ -64,7 +69,7 @@ impl Held {
 
     pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, run: Run, at_stop: AtStop) {
         let good_until = asked_at + lease.to_std();
-        self.all().insert(fence, Holding { lease, good_until, overdue: false, run: Some(run), at_stop });
+        self.all().insert(fence, Holding { lease, good_until, overdue: false, run: Some(run), waits: false, at_stop });
         self.added.send_replace(());
     }
 
@@ -83,9 +88,19 @@ impl Held {
         self.all().get(fence).map_or(AtStop::GiveBack, |h| h.at_stop)
     }
 
-    /// Handlers that run and are waited for.
+    /// Handlers that run and are waited for, except for those that only wait themselves, up to a number.
     pub fn busy(&self) -> usize {
-        self.all().values().filter(|h| h.run.is_some()).count()
+        let all = self.all();
+        let running = all.values().filter(|h| h.run.is_some());
+        let (waiting, busy): (Vec<_>, Vec<_>) = running.partition(|h| h.waits);
+        busy.len() + waiting.len().saturating_sub(WAITING_MAX)
+    }
+
+    /// The handler waits for somebody outside from now on, or works again.
+    pub fn waits(&self, fence: &Fence, waits: bool) {
+        if let Some(holding) = self.all().get_mut(fence) {
+            holding.waits = waits;
+        }
     }
 
     /// The handler has ended; whose it was. The lease is held on until it is settled.

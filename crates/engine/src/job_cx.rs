@@ -84,6 +84,11 @@ impl JobCx {
         &self.line.fence
     }
 
+    /// The job waits for somebody outside, and leaves its slot to others meanwhile; or it works again.
+    pub(crate) fn waits(&self, waits: bool) {
+        self.line.held.waits(&self.line.fence, waits);
+    }
+
     /// The node has been told to stop: whoever can leave off should.
     pub(crate) fn is_stopping(&self) -> bool {
         self.line.stopping.borrow().is_some()

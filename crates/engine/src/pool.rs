@@ -347,7 +347,7 @@ fn count(fence: &Fence, outcome: &settle::Outcome) {
         settle::Outcome::Failed(_) => "failed",
         settle::Outcome::Park { .. } => "parked",
         settle::Outcome::Ask(_) => "asked",
-        settle::Outcome::Release => "released",
+        settle::Outcome::Release | settle::Outcome::Undelivered => "released",
         settle::Outcome::Stopped => "stopped",
     };
     let reason = match outcome {

@@ -37,9 +37,10 @@ pub(crate) async fn take_back(shared: &Shared, fences: Vec<Fence>, why: Why) -> 
     let mut commits = JoinSet::new();
     for fence in fences {
         let store = shared.store.clone();
+        let recover = Recover { heard_since: Some(shared.alive_since), ..Recover::new(fence, why) };
         commits.spawn(async move {
-            let job = fence.job;
-            (job, store.commit(Recover { fence, why }, Actor::Engine).await)
+            let job = recover.fence.job;
+            (job, store.commit(recover, Actor::Engine).await)
         });
     }
     let mut taken = 0;

@@ -1,8 +1,11 @@
 //! JSON Schema as a shape: compiled once, checked where decisions are made.
 
+mod weight;
+
 use baton_core::definition::Shape;
 use baton_core::limits::cut;
 use baton_store::Shapes;
+use jsonschema::PatternOptions;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -15,7 +18,9 @@ impl JsonShape {
     /// A schema that cannot be used lets nothing pass, and says why. References to other places
     /// are not followed.
     pub fn new(schema: &Value) -> Self {
-        Self(jsonschema::options().offline().build(schema).map_err(|e| e.to_string()))
+        let linear = PatternOptions::regex();
+        let options = jsonschema::options().offline().with_pattern_options(linear);
+        Self(options.build(schema).map_err(|e| e.to_string()))
     }
 }
 
@@ -28,8 +33,10 @@ impl Shapes for JsonShapes {
     }
 }
 
-/// Whether a schema can be used at all; why not.
+/// Whether a schema that somebody registers can be used; why not. It is checked where decisions are made, so it must
+/// not take long whatever it is given: no patterns that go back, and not too many parts, references followed.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
+    weight::check(schema)?;
     JsonShape::new(schema).0.map(drop).map_err(|why| cut(&why, DETAIL_CHARS))
 }
 

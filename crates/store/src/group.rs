@@ -55,7 +55,7 @@ pub(crate) type Reply<C> = Result<Answer<<C as Command>::Out>, CommitError<<C as
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub worker: WorkerId,
-    /// What the worker can run.
+    /// What the worker can run, in order.
     pub kinds: Vec<Kind>,
     pub slots: usize,
     /// Whose turn it is, as the last claim left it.
@@ -85,7 +85,7 @@ impl Ask {
     /// Whether a job that was found is one that is asked for.
     pub(crate) fn wants(&self, job: &Job) -> bool {
         let projects = self.scope.as_ref().and_then(|scope| scope.projects.as_ref());
-        self.kinds.contains(&job.kind) && projects.is_none_or(|projects| projects.contains(&job.project))
+        self.kinds.binary_search(&job.kind).is_ok() && projects.is_none_or(|projects| projects.contains(&job.project))
     }
 
     /// Whether whoever asks does jobs of this kind: what workers serve is not this node's, and the other way round.

@@ -32,9 +32,17 @@ impl JobRecord {
         let Status::Ended { how, .. } = self.job.status else { return None };
         match how {
             End::Completed => self.result.clone().map(Ending::Result),
-            End::Failed => self.error.clone().map(Ending::Error),
+            End::Failed => self.error.clone().map(|failure| Ending::Error(self.whole(failure))),
             End::Cancelled => self.error.as_ref().map(|e| Ending::Cancelled(e.code.clone())),
         }
+    }
+}
+
+impl JobRecord {
+    /// A failure with what its columns have no room for.
+    fn whole(&self, failure: Failure) -> Failure {
+        let Some(aside) = &self.job.aside else { return failure };
+        Failure { class: aside.class.unwrap_or(failure.class), idle: aside.idle, ..failure }
     }
 }
 

@@ -80,8 +80,7 @@ async fn served(app: &App, caller: &Caller, types: &BTreeSet<TypeName>) -> Resul
         defs = job_type::learned(app).await?;
     }
     if let Some(kind) = unknown(&defs) {
-        let known = defs.names(&caller.org);
-        return Err(Fault::new("unknown_job_type", format!("there is no job type {kind}; there are: {known}")));
+        return Err(Fault::new("unknown_job_type", format!("there is no job type {kind}")));
     }
     let here = |kind: &&TypeName| defs.newest(&caller.org, kind).is_some_and(|entry| entry.served == Served::Here);
     match types.iter().find(here) {

@@ -17,6 +17,10 @@ on_both_databases!(crate::remote_tools::setup =>
     a_call_that_nobody_takes_in_time_costs_nothing,
     what_a_cancelled_run_called_is_taken_from_its_worker,
     of_an_unsafe_call_that_failed_people_are_asked_unless_it_did_nothing,
+    an_unsafe_call_that_is_given_back_is_begun_by_nobody_else,
+    a_step_that_is_feared_more_than_its_tool_is_begun_once,
+    fatal_is_fatal_for_the_whole_run,
+    agents_that_wait_for_workers_take_no_slot,
     calls_wait_for_a_free_slot_of_their_tool,
 );
 
@@ -83,7 +87,7 @@ async fn a_failed_call_is_tried_again_under_the_same_key(server: &Server) {
     let hand = server.hand().await;
     let run = server.start_run(&document("p", &[step("lookup", json!({}))])).await;
     let first = call(&hand, "lookup").await;
-    let failed = json!({ "lease": first.lease, "code": "unavailable", "message": "not now" });
+    let failed = json!({ "lease": first.lease, "code": "odd", "message": "not now", "class": "transient" });
     assert_eq!(hand.settled("fail", failed).await, "now");
     let second = call(&hand, "lookup").await;
     assert_eq!((&second.payload["key"], &second.payload["attempt"]), (&first.payload["key"], &json!(2)));
@@ -143,6 +147,56 @@ async fn of_an_unsafe_call_that_failed_people_are_asked_unless_it_did_nothing(se
     assert_eq!(server.post(&format!("/api/v1/decisions/{id}/resolve"), &done).await.status, 200);
     server.run_until(&run, "completed").await;
     server.is_clean().await;
+}
+
+async fn an_unsafe_call_that_is_given_back_is_begun_by_nobody_else(server: &Server) {
+    server.grant("100", "a").await;
+    let hand = server.hand().await;
+    let run = server.start_run(&document("p", &[step("charge", json!({}))])).await;
+    let got = call(&hand, "charge").await;
+    assert_eq!(hand.settled("release", json!({ "lease": got.lease })).await, "now");
+    server.until_waiting(&run, "outcome").await;
+    assert!(hand.lease(json!({ "types": ["tool.charge"] })).await.is_empty());
+    assert_eq!(server.job(got.job.id).await.state, JobState::Failed);
+    server.act(&run, "cancel").await.ok::<Value>();
+    server.is_clean().await;
+}
+
+async fn a_step_that_is_feared_more_than_its_tool_is_begun_once(server: &Server) {
+    server.grant("100", "a").await;
+    let hand = server.hand().await;
+    let feared = json!({ "tool": "lookup", "input": {}, "effect": "unsafe" });
+    let run = server.start_run(&document("p", &[feared])).await;
+    let got = call(&hand, "lookup").await;
+    assert_eq!(got.job.max_attempts, 1);
+    assert_eq!(hand.settled("release", json!({ "lease": got.lease })).await, "now");
+    server.until_waiting(&run, "outcome").await;
+}
+
+async fn fatal_is_fatal_for_the_whole_run(server: &Server) {
+    server.grant("100", "a").await;
+    let hand = server.hand().await;
+    let mut document = document("p", &[step("lookup", json!({}))]);
+    document["failure_mode"] = json!("retry");
+    let run = server.start_run(&document).await;
+    let got = call(&hand, "lookup").await;
+    let fatal = json!({ "lease": got.lease, "code": "odd", "class": "fatal" });
+    assert_eq!(hand.settled("fail", fatal).await, "now");
+    assert_eq!(server.run_until(&run, "failed").await.attempt_number, 1, "it is not attempted again");
+}
+
+async fn agents_that_wait_for_workers_take_no_slot(server: &Server) {
+    server.grant("10000", "a").await;
+    // More agents than a node works on at once.
+    let agents: Vec<Value> = (0..70)
+        .map(|n| json!({ "name": format!("a{n}"), "tasks": [{ "steps": [step("lookup", json!({}))] }] }))
+        .collect();
+    let waiting =
+        json!({ "name": "many", "project": "p", "limits": { "max_agents": 70 }, "plan": { "agents": agents } });
+    let many = server.start_run(&waiting).await;
+    let one = server.start_run(&document("q", &[step("sleep", json!({ "for": "1ms" }))])).await;
+    server.run_until(&one, "completed").await;
+    server.act(&many, "cancel").await.ok::<Value>();
 }
 
 async fn calls_wait_for_a_free_slot_of_their_tool(server: &Server) {

@@ -23,6 +23,8 @@ on_both_databases!(crate::workers::setup =>
     settling_and_leasing_the_next_is_one_request,
     a_key_reaches_its_types_and_projects_only,
     lanes_and_projects_narrow_what_is_leased,
+    lanes_take_turns_from_one_ask_to_the_next,
+    duplicates_are_told_inside_of_a_project,
     a_result_that_does_not_fit_fails_the_job,
     whoever_waits_is_handed_the_job_when_it_comes,
     those_who_wait_for_the_same_are_served_in_turn,
@@ -293,6 +295,27 @@ async fn lanes_and_projects_narrow_what_is_leased(server: &Server) {
     assert_eq!(ids(json!({ "types": ["lanes"], "max": 9, "lanes": ["l:a"], "projects": ["q"] })).await, [made[1]]);
     assert_eq!(ids(json!({ "types": ["lanes"], "max": 9, "projects": ["q"] })).await, [made[3]]);
     assert!(ids(json!({ "types": ["lanes"], "max": 9 })).await.is_empty(), "l:a is full, the others are empty");
+}
+
+async fn lanes_take_turns_from_one_ask_to_the_next(server: &Server) {
+    server.put_type("turns", json!({ "lane": { "key": "t:{payload.l}" } })).await;
+    let hand = server.hand().await;
+    for lane in ["a", "a", "a", "b", "b"] {
+        server.enqueue(json!({ "type": "turns", "projectId": "p", "payload": { "l": lane } })).await;
+    }
+    let mut lanes = Vec::new();
+    for _ in 0..4 {
+        lanes.push(hand.one("turns").await.job.lane);
+    }
+    assert_eq!(lanes, ["t:a", "t:b", "t:a", "t:b"], "the busy one does not starve the other");
+}
+
+async fn duplicates_are_told_inside_of_a_project(server: &Server) {
+    server.put_type("same", json!({ "dedupe": { "mode": "drop_duplicate", "key": "{payload.id}" } })).await;
+    let job = |project: &str| json!({ "type": "same", "projectId": project, "payload": { "id": 7 } });
+    let first = server.enqueue(job("p")).await;
+    assert_eq!(server.post("/api/v1/jobs", &job("p")).await.parse::<baton_wire::Job>().id, first.id);
+    assert_ne!(server.enqueue(job("q")).await.id, first.id, "another project's job is not shown to whoever asks");
 }
 
 async fn a_result_that_does_not_fit_fails_the_job(server: &Server) {

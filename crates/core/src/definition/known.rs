@@ -1,9 +1,11 @@
 //! The definitions that a node knows: those of its binary, and those that were registered.
 
 use super::{Hooks, JobType, Shape};
+use crate::dedupe;
 use crate::job::Kind;
 use crate::name::{OrgId, TypeName};
 use crate::rules::Rules;
+use crate::template::Facts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,10 +34,23 @@ impl Entry {
     pub const fn plain(job_type: JobType) -> Self {
         Self { job_type, served: Served::Here, hooks: None, payload: None, result: None }
     }
+
+    /// What duplicates of a job have in common. Of types that people register, jobs of different projects never
+    /// are: whoever asks for one of them need not be allowed to see the other.
+    pub(crate) fn dedupe_key(&self, facts: &Facts<'_>) -> Option<dedupe::Key> {
+        let key = self.job_type.dedupe.key(&self.job_type.name, facts)?;
+        match self.served {
+            Served::Here => Some(key),
+            Served::ByWorkers | Served::NoMore => Some(key.within(facts.project)),
+        }
+    }
 }
 
+/// Types that are named to whoever asked for one that there is not.
+const NAMED: usize = 30;
+
 /// Versions by name.
-type Types = BTreeMap<TypeName, BTreeMap<u32, Entry>>;
+type Types = BTreeMap<TypeName, BTreeMap<u32, Arc<Entry>>>;
 
 /// The definitions a node knows, and the rules it follows; handed to every decision.
 ///
@@ -57,7 +72,7 @@ impl Definitions {
         let mut all = Self { rules, everybodys: BTreeMap::new(), own: BTreeMap::new() };
         for entry in entries {
             let (name, version) = (entry.job_type.name.clone(), entry.job_type.version);
-            all.everybodys.entry(name).or_default().insert(version, entry);
+            all.everybodys.entry(name).or_default().insert(version, Arc::new(entry));
         }
         all
     }
@@ -73,14 +88,14 @@ impl Definitions {
             self.own.entry(org.clone()).or_default()
         };
         let (name, version) = (entry.job_type.name.clone(), entry.job_type.version);
-        of.entry(name).or_default().entry(version).or_insert(entry);
+        of.entry(name).or_default().entry(version).or_insert_with(|| Arc::new(entry));
     }
 
     /// Adds a type of everybody's that workers serve, as the configuration declares it.
     pub fn declare(&mut self, entry: Entry) {
         let (name, version) = (entry.job_type.name.clone(), entry.job_type.version);
         let entry = Entry { served: Served::ByWorkers, ..entry };
-        self.everybodys.entry(name).or_default().insert(version, entry);
+        self.everybodys.entry(name).or_default().insert(version, Arc::new(entry));
     }
 
     pub fn knows(&self, org: &OrgId, name: &TypeName, version: u32) -> bool {
@@ -88,17 +103,17 @@ impl Definitions {
         of.and_then(|of| of.get(name)).is_some_and(|versions| versions.contains_key(&version))
     }
 
-    fn versions(&self, org: &OrgId, name: &TypeName) -> Option<&BTreeMap<u32, Entry>> {
+    fn versions(&self, org: &OrgId, name: &TypeName) -> Option<&BTreeMap<u32, Arc<Entry>>> {
         self.own.get(org).and_then(|own| own.get(name)).or_else(|| self.everybodys.get(name))
     }
 
     /// The newest version of a job type that is still taken in.
     pub fn newest(&self, org: &OrgId, name: &TypeName) -> Option<&Entry> {
-        self.versions(org, name)?.values().rev().find(|entry| entry.served != Served::NoMore)
+        self.versions(org, name)?.values().rev().map(Arc::as_ref).find(|entry| entry.served != Served::NoMore)
     }
 
     pub fn entry(&self, org: &OrgId, kind: &Kind) -> Option<&Entry> {
-        self.versions(org, &kind.name)?.get(&kind.version)
+        self.versions(org, &kind.name)?.get(&kind.version).map(Arc::as_ref)
     }
 
     pub fn pinned(&self, org: &OrgId, kind: &Kind) -> Option<&JobType> {
@@ -123,9 +138,11 @@ impl Definitions {
         newest.filter(|(_, entry)| !entry.job_type.internal).collect()
     }
 
-    /// How many types an org has registered.
-    pub fn own_count(&self, org: &OrgId) -> usize {
-        self.own.get(org).map_or(0, BTreeMap::len)
+    /// How many types an org has registered, and how large all their versions are together.
+    pub fn own_size(&self, org: &OrgId) -> (usize, usize) {
+        let own = self.own.get(org);
+        let versions = own.into_iter().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        (own.map_or(0, BTreeMap::len), versions.map(|entry| entry.job_type.schema_size()).sum())
     }
 
     /// All versions of a type, if workers serve it.
@@ -135,9 +152,11 @@ impl Definitions {
         Some(versions.filter(|entry| entry.served != Served::Here).map(|entry| entry.job_type.kind()).collect())
     }
 
-    /// The names of all types, for whoever asked for another.
+    /// The names of types, for whoever asked for another: the first of them.
     pub fn names(&self, org: &OrgId) -> String {
-        self.offered(org).into_keys().map(TypeName::as_str).collect::<Vec<_>>().join(", ")
+        let all = self.offered(org);
+        let more = if all.len() > NAMED { ", …" } else { "" };
+        all.into_keys().take(NAMED).map(TypeName::as_str).collect::<Vec<_>>().join(", ") + more
     }
 
     /// Whether deciding over a job of this kind needs its payload.

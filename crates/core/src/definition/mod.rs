@@ -180,6 +180,12 @@ impl JobType {
         Json::of(&serde_json::to_value(self).unwrap_or_default())
     }
 
+    /// How much room its schemas take, which is where a type can be large.
+    pub(crate) fn schema_size(&self) -> usize {
+        let size = |schema: &Option<Value>| schema.as_ref().map_or(0, |schema| schema.to_string().len());
+        size(&self.payload_schema) + size(&self.result_schema)
+    }
+
     /// How long one execution may take; `None` is for ever.
     pub fn timeout(&self, rules: &Rules) -> Option<Span> {
         match self.timeout {

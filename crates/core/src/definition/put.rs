@@ -4,6 +4,7 @@ use super::register::added;
 use super::{Class, Definitions, JobType, Key};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
+use crate::dedupe::Mode;
 use crate::name::{OrgId, TypeName};
 use crate::world::View;
 use crate::{lane, limits};
@@ -36,6 +37,8 @@ pub enum PutTypeError {
     Reserved(TypeName),
     #[error("the org has {0} job types of its own, as many as it can")]
     TooMany(usize),
+    #[error("the schemas of all versions of the org's types would have more than {0} bytes together")]
+    TooMuch(usize),
     #[error("{name} has {max} versions, as many as it can; register it under another name")]
     TooManyVersions { name: TypeName, max: u32 },
     #[error("{what} {why}")]
@@ -46,7 +49,7 @@ impl Refusal for PutTypeError {
     fn code(&self) -> &'static str {
         match self {
             Self::Reserved(_) => "job_type_reserved",
-            Self::TooMany(_) | Self::TooManyVersions { .. } => "too_many_job_types",
+            Self::TooMany(_) | Self::TooMuch(_) | Self::TooManyVersions { .. } => "too_many_job_types",
             Self::Invalid { .. } => "invalid_job_type",
         }
     }
@@ -63,17 +66,18 @@ impl PutJobType {
             bounds(&self.job_type)?;
         }
         let name = &self.job_type.name;
-        if self.org == OrgId::system() {
-            return Ok(());
-        }
-        let reserved = RESERVED.iter().any(|start| name.as_str().starts_with(start));
+        let reserved = !self.job_type.internal && RESERVED.iter().any(|start| name.as_str().starts_with(start));
+        let everybodys = self.org == OrgId::system();
         // One that was registered before everybody had it can still be changed.
-        if reserved || new && defs.is_everybodys(name) {
+        if reserved || new && !everybodys && defs.is_everybodys(name) {
             return Err(PutTypeError::Reserved(name.clone()));
         }
-        let count = defs.own_count(&self.org);
+        let (count, bytes) = defs.own_size(&self.org);
         if new && count >= limits::JOB_TYPES {
             return Err(PutTypeError::TooMany(count));
+        }
+        if bytes + self.job_type.schema_size() > limits::JOB_TYPE_SCHEMAS {
+            return Err(PutTypeError::TooMuch(limits::JOB_TYPE_SCHEMAS));
         }
         Ok(())
     }
@@ -81,6 +85,10 @@ impl PutJobType {
 
 /// Numbers and lengths of time, each within its limit.
 fn bounds(kind: &JobType) -> Result<(), PutTypeError> {
+    if kind.dedupe.mode == Mode::Once {
+        let why = "must be single_flight, drop_duplicate or merge_duplicate".to_owned();
+        return Err(PutTypeError::Invalid { what: "dedupe.mode", why });
+    }
     let within = |what: &'static str, number: u64, min: u64, max: u64| {
         if (min..=max).contains(&number) {
             return Ok(());
@@ -125,14 +133,17 @@ impl Command for PutJobType {
         if let Err(no) = self.check(cx.defs, known.is_none()) {
             return Decision::Refused(no);
         }
-        let newest = known.and_then(|known| known.versions.last_key_value());
-        if let Some((version, digest)) = newest {
+        let versions = known.iter().flat_map(|known| known.versions.iter().rev());
+        // What a configuration says may stand further back: nodes that differ would otherwise take turns for ever.
+        let looked = if self.org == OrgId::system() { usize::MAX } else { 1 };
+        for (version, digest) in versions.take(looked) {
             let job_type = JobType { version: *version, ..self.job_type.clone() };
             if job_type.body().digest() == *digest {
                 let same = Registration { job_type, made: false, changed: false };
                 return Decision::Done(same, Changes::none());
             }
         }
+        let newest = known.and_then(|known| known.versions.last_key_value());
         let version = newest.map_or(1, |(version, _)| version.saturating_add(1));
         if version > limits::JOB_TYPE_VERSIONS {
             let name = self.job_type.name.clone();

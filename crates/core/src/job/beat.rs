@@ -1,7 +1,6 @@
 //! Heartbeats: a worker says what it still holds and hears what it has lost.
 
-use super::settle::{Outcome, Settle};
-use super::{Change, Failure, Fence, Status};
+use super::{Change, Fence, Job, Scene, Status, settle};
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Never, Reads};
 use crate::definition::Definitions;
@@ -9,10 +8,10 @@ use crate::id::JobId;
 use crate::name::OrgId;
 use crate::time::{Micros, Span};
 use crate::world::View;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long a lease lasts whose type is not known here.
-const UNKNOWN_LEASE: Span = Span::secs(30);
+pub(super) const UNKNOWN_LEASE: Span = Span::secs(30);
 
 /// What a worker hears when it beats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,13 +38,13 @@ impl Beat {
     }
 
     /// What becomes of a job that has taken too long, although its worker is alive.
-    fn timed_out(&self, fence: &Fence, view: &View<'_>, cx: &mut Ctx<'_>) -> Option<Changes> {
-        self.ends.get(&fence.job).filter(|end| **end <= cx.now)?;
-        let outcome = Outcome::Failed(Failure::transient("timeout", "it ran longer than its type allows"));
-        match (Settle { fence: fence.clone(), outcome }).decide(view, cx) {
-            Decision::Done(_, changes) => Some(changes),
-            Decision::Refused(_) | Decision::Need(_) => None,
+    fn timed_out(&self, job: &Job, view: &View<'_>, cx: &mut Ctx<'_>) -> Option<Changes> {
+        self.ends.get(&job.id).filter(|end| **end <= cx.now)?;
+        let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
+        if let Some(request) = job.cancel_requested() {
+            return scene.cancel(&job.fenced(), &request.reason).ok();
         }
+        settle::timed_out(job, scene, cx.rng).ok()
     }
 }
 
@@ -64,10 +63,11 @@ impl Command for Beat {
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Beaten, Never> {
         let mut changes = Changes::none();
         let mut beaten = Beaten::default();
-        for fence in &self.held {
+        // Said twice is said once.
+        for fence in self.held.iter().collect::<BTreeSet<_>>() {
             match view.job(fence.job) {
                 Some(job) if job.held_by(fence) => {
-                    if let Some(failed) = self.timed_out(fence, view, cx) {
+                    if let Some(failed) = self.timed_out(job, view, cx) {
                         changes = changes.and(failed);
                         beaten.lost.push(fence.clone());
                         continue;
@@ -94,6 +94,7 @@ impl Command for Beat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Refusal as _;
     use crate::job::bench_top::{BenchTop, LEASE, NOW, done};
 
     #[test]
@@ -121,9 +122,10 @@ mod tests {
         let beat = Beat { ends, ..Beat::of(job.org.clone(), vec![fence.clone()]) };
         assert_eq!(top.done(&beat), Beaten::default());
         top.now = NOW.plus(Span::secs(9));
-        assert_eq!(top.done(&beat).lost, [fence.clone()]);
+        let twice = Beat { held: vec![fence.clone(), fence.clone()], ..beat };
+        assert_eq!(top.done(&twice).lost, [fence.clone()]);
         assert_eq!((top.latest().failures, top.kinds().last().copied()), (1, Some("job.retry_scheduled")));
-        assert_eq!(top.done(&Settle { fence, outcome: done() }), crate::job::settle::Settled::Already);
+        assert_eq!(top.refuse(&settle::Settle { fence, outcome: done() }).code(), "lease_lost");
         assert!(!top.latest().is_ended(), "what it says later is not heard");
     }
 }

@@ -5,6 +5,7 @@ use crate::canon::Json;
 use crate::changes::Changes;
 use crate::dedupe::Mode;
 use crate::definition::{Definitions, Moment};
+use crate::retry::Class;
 use crate::time::Micros;
 use crate::timer;
 use serde_json::{Value, json};
@@ -31,9 +32,13 @@ impl Job {
         // A clock may have jumped back since the last event; a subject's own time does not.
         let at = now.max(self.head.at).max(self.created_at);
         let mut job = self.moved(Status::Ended { how, at })?;
-        // Only where a completed job still stands for its duplicates does it keep its key.
-        let drops = defs.pinned(&job.org, &job.kind).is_some_and(|kind| kind.dedupe.mode == Mode::DropDuplicate);
-        job.dedupe = job.dedupe.filter(|_| drops && how == End::Completed);
+        // Only where a job that has ended still stands for its duplicates does it keep its key.
+        let keeps = match defs.pinned(&job.org, &job.kind).map(|kind| kind.dedupe.mode) {
+            Some(Mode::DropDuplicate) => how == End::Completed,
+            Some(Mode::Once) => true,
+            Some(Mode::None | Mode::SingleFlight | Mode::MergeDuplicate) | None => false,
+        };
+        job.dedupe = job.dedupe.filter(|_| keeps);
         let moment = match &ending {
             Ending::Result(result) => Moment::Completed(result),
             Ending::Error(failure) => Moment::Failed(failure),
@@ -72,6 +77,9 @@ impl Scene<'_> {
         let mut job = job.clone();
         if failure.idle {
             job.aside_mut().idle = true;
+        }
+        if failure.class != Class::of_code(&failure.code) {
+            job.aside_mut().class = Some(failure.class);
         }
         let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code });
         let Scene { defs, payload, now } = self;

@@ -30,6 +30,8 @@ pub struct Enqueue {
     pub origin: Origin,
     /// Where it waits; as its type says, unless given.
     pub lane: Option<lane::Place>,
+    /// It may be begun once only: nobody can say what an execution did that was cut off.
+    pub once: bool,
 }
 
 impl Enqueue {
@@ -47,6 +49,7 @@ impl Enqueue {
             message_id: None,
             origin: Origin::Outside,
             lane: None,
+            once: false,
         }
     }
 }

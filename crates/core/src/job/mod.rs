@@ -122,6 +122,12 @@ pub struct Aside {
     /// It failed, and is known to have done nothing outside.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
+    /// What kind of failure it ended with, where its code does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    /// It may be begun once only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
 }
 
 impl Aside {
@@ -392,6 +398,11 @@ impl Job {
     /// Somebody has asked that it ends, and it has been given time to do so.
     pub fn cancel_requested(&self) -> Option<&CancelRequest> {
         self.aside.as_ref().and_then(|aside| aside.cancel.as_ref())
+    }
+
+    /// Nobody can say what an execution of it did that was cut off.
+    pub fn is_once(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.once)
     }
 
     /// The decision that it waits for.

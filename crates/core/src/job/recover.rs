@@ -1,9 +1,11 @@
 //! Taking a job back from a worker that is gone.
 
-use super::{Change, Failure, Fence, Pause, Scene, Status, settle};
+use super::beat::UNKNOWN_LEASE;
+use super::{Change, Failure, Fence, Job, Pause, Scene, Status, settle};
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::name::OrgId;
+use crate::time::Micros;
 use crate::world::View;
 use serde_json::json;
 
@@ -11,6 +13,22 @@ use serde_json::json;
 pub struct Recover {
     pub fence: Fence,
     pub why: Why,
+    /// Since when there has been somebody to beat to. A worker outside could not beat before that, so its lease
+    /// does not run out sooner than one lease after it.
+    pub heard_since: Option<Micros>,
+}
+
+impl Recover {
+    pub const fn new(fence: Fence, why: Why) -> Self {
+        Self { fence, why, heard_since: None }
+    }
+
+    /// Whether a worker outside has not had its time to beat yet.
+    fn too_soon(&self, job: &Job, cx: &Ctx<'_>) -> bool {
+        let Some(since) = self.heard_since.filter(|_| self.fence.worker.is_outside()) else { return false };
+        let lease = cx.defs.pinned(&job.org, &job.kind).map_or(UNKNOWN_LEASE, |kind| kind.lease);
+        since.plus(lease) > cx.now
+    }
 }
 
 /// How we know that the worker is gone.
@@ -69,7 +87,7 @@ impl Command for Recover {
             return Decision::Refused(RecoverError::Gone);
         };
         let alive = job.status.lease().is_some_and(|lease| lease.until > cx.now);
-        if self.why == Why::LeaseExpired && alive {
+        if self.why == Why::LeaseExpired && (alive || self.too_soon(job, cx)) {
             return Decision::Refused(RecoverError::Gone);
         }
         let scene = Scene { defs: cx.defs, payload: view.payload(job.id), now: cx.now };
@@ -112,7 +130,7 @@ mod tests {
         top.enqueue();
         let job = top.claim();
         let fence = job.fence().unwrap();
-        let expired = Recover { fence: fence.clone(), why: Why::LeaseExpired };
+        let expired = Recover::new(fence.clone(), Why::LeaseExpired);
         assert_eq!(top.refuse(&expired).code(), "lease_gone", "still alive");
         top.now = NOW.plus(LEASE);
         assert_eq!(top.done(&expired), Recovered::Requeued);
@@ -122,13 +140,31 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_outside_has_its_time_to_beat_after_an_outage() {
+        let mut top = BenchTop::new();
+        top.enqueue();
+        let latest = top.latest();
+        let outside: crate::name::WorkerId = "key_0193a1b2c3d47001800000000000002e/w".parse().unwrap();
+        let payload = crate::job::bench_top::payload();
+        let (job, changes) = crate::job::claim::claim(&latest, &payload, &outside, &top.defs, NOW).unwrap();
+        top.world.apply(&job.org, &crate::command::Actor::Engine, NOW, changes);
+        // The server was away for an hour.
+        let back = NOW.plus(Span::secs(3_600));
+        let expired = Recover { heard_since: Some(back), ..Recover::new(job.fence().unwrap(), Why::LeaseExpired) };
+        top.now = back.plus(Span::secs(29));
+        assert_eq!(top.refuse(&expired).code(), "lease_gone");
+        top.now = back.plus(LEASE);
+        assert_eq!(top.done(&expired), Recovered::Requeued);
+    }
+
+    #[test]
     fn a_dead_nodes_job_is_taken_back_before_its_lease_ends_until_attempts_run_out() {
         let mut top = BenchTop::new();
         top.enqueue();
         for attempt in 1..=3 {
             let job = top.claim();
             assert_eq!(job.attempts, attempt);
-            let gone = Recover { fence: job.fence().unwrap(), why: Why::NodeGone };
+            let gone = Recover::new(job.fence().unwrap(), Why::NodeGone);
             let expected = if attempt == 3 { Recovered::Failed } else { Recovered::Requeued };
             assert_eq!(top.done(&gone), expected);
             top.now = top.now.plus(Span::secs(1));

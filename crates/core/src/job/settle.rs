@@ -35,6 +35,8 @@ pub enum Outcome {
     Ask(Json),
     /// Not finished, and nobody's fault: the node stops, for instance.
     Release,
+    /// It never reached the worker that it was claimed for.
+    Undelivered,
     /// The node stops, and the job ends with it.
     Stopped,
 }
@@ -134,7 +136,12 @@ impl Settle {
                     scene.fail(&counted(job), Failure::new("invalid_question", &message))
                 }
             },
-            Outcome::Release => {
+            // Whoever had it may have acted, and it must not be begun again by somebody else.
+            Outcome::Release if job.is_once() => {
+                let message = "its worker gave it back, and nobody can say what was done";
+                scene.fail(&counted(job), Failure::new("worker_lost", message))
+            }
+            Outcome::Release | Outcome::Undelivered => {
                 let mut next = job.moved(Status::AwaitingTool { pause: Pause::Retry, due_at: Some(now) })?;
                 let told = next.tells("job.released", json!({ "reason": "given_back", "token": job.token }));
                 // Nobody's fault, so it may be begun once more than it might have been.
@@ -210,6 +217,12 @@ fn failed(job: &Job, failure: &Failure, scene: Scene<'_>, rng: &mut Rng) -> Resu
             scene.fail(&job, Failure { class: failure.class, idle: failure.idle, ..Failure::new(code, &message) })
         }
     }
+}
+
+/// Fails an execution that has taken too long, or has it tried again. Raising the token fences whoever still holds it.
+pub(super) fn timed_out(job: &Job, scene: Scene<'_>, rng: &mut Rng) -> Result<Changes, IllegalMove> {
+    let failure = Failure::transient("timeout", "it ran longer than its type allows");
+    failed(&job.fenced(), &failure, scene, rng)
 }
 
 /// Fails a job from outside its lease. Raising the token fences whoever still holds it.

@@ -5,18 +5,21 @@
 //! made instead of making another.
 //!
 //! Invariants
-//! - Two calls of one attempt of a step are one job.
-//! - A call of an unsafe step that may have been made, and of which there is no trace, is not made again.
+//! - Two calls of one attempt of a step are one job, however it ended, for as long as it is kept.
+//! - Only a call that its agent waits for is made.
+//! - A call of an unsafe step that may have been made, and of which there is no trace, is not made again; one that was
+//!   begun is begun by nobody else.
 
+use super::Fault;
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Command, Ctx, Decision, Never, Reads};
 use crate::dedupe::{self, Mode};
 use crate::definition::{Definitions, JobType, Timeout};
 use crate::id::{AgentId, JobId, RunId};
-use crate::job::cancel;
 use crate::job::enqueue::{Enqueue, Origin};
 use crate::job::intake::{self, Intake};
+use crate::job::{Ending, Job, cancel};
 use crate::lane::{self, Limit};
 use crate::name::{BadName, OrgId, ProjectId, ToolName, TypeName};
 use crate::plan::Effect;
@@ -28,8 +31,10 @@ use serde_json::Value;
 
 /// How the types of such jobs begin.
 const TOOL: &str = "tool.";
-/// Workers that may be lost during one call before that counts as its failure.
-const LOST_WORKERS: u32 = 20;
+/// Executions of a call that may be repeated: workers that are lost during it count against this.
+const EXECUTIONS: u32 = 20;
+/// The failure of a call that was turned away, and so did nothing.
+const TURNED_AWAY: &str = "rate_limited";
 
 /// Why a tool cannot be called by workers outside.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,13 +55,14 @@ pub fn is_tool_type(kind: &TypeName) -> bool {
 }
 
 /// How the calls of a tool are treated. Failures that are reported are the step's to repeat, not the job's.
-pub fn tool_job_type(tool: &ToolName, effect: Effect, limit: Option<u32>) -> Result<JobType, BadRemote> {
-    let max_attempts = if effect == Effect::Unsafe { 1 } else { LOST_WORKERS };
-    let key = Template::new(&format!("tool:{tool}"))?;
+pub fn tool_job_type(tool: &ToolName, limit: Option<u32>) -> Result<JobType, BadRemote> {
+    // Without a limit there is nothing to share, and a project's calls need not stand behind another's.
+    let key = limit.map_or_else(|| format!("tool:{tool}:{{project}}"), |_| format!("tool:{tool}"));
+    let key = Template::new(&key)?;
     Ok(JobType {
-        max_attempts: Some(max_attempts),
+        max_attempts: Some(EXECUTIONS),
         lane: lane::Rule::Own { key, limit: limit.map_or(Limit::None, Limit::At), depth: None },
-        dedupe: dedupe::Rule { mode: Mode::DropDuplicate, key: Some(Template::new("{payload.call}")?) },
+        dedupe: dedupe::Rule { mode: Mode::Once, key: Some(Template::new("{payload.call}")?) },
         retry: retry::Policy { max_failures: Some(0), ..retry::Policy::default() },
         // The agent that made the call watches how long it takes.
         timeout: Timeout::Never,
@@ -123,6 +129,8 @@ pub enum ToolCalled {
     Unknown,
     /// This node cannot have it made.
     Cannot(String),
+    /// Nobody waits for it any more: the agent has gone on, or somebody else has it.
+    Unwanted,
 }
 
 impl CallTool {
@@ -131,6 +139,7 @@ impl CallTool {
         Enqueue {
             priority: Some(self.priority),
             origin: Origin::Engine,
+            once: self.effect == Effect::Unsafe,
             ..Enqueue::new(self.org.clone(), self.project.clone(), self.tool.clone(), payload)
         }
     }
@@ -145,10 +154,13 @@ impl Command for CallTool {
     }
 
     fn reads(&self, defs: &Definitions) -> Reads {
-        intake::reads(&self.order(), defs)
+        intake::reads(&self.order(), defs).and(Reads::agent(self.errand.agent))
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<ToolCalled, Never> {
+        if !self.errand.is_wanted(view.agent(self.errand.agent)) {
+            return Decision::Done(ToolCalled::Unwanted, Changes::none());
+        }
         let order = self.order();
         let mut intake = Intake::new(*view, cx.defs);
         if self.again && self.effect == Effect::Unsafe {
@@ -159,6 +171,51 @@ impl Command for CallTool {
             Ok(taken) => Decision::Done(ToolCalled::By(taken.job.id), intake.finish()),
             Err(no) => Decision::Done(ToolCalled::Cannot(no.to_string()), Changes::none()),
         }
+    }
+}
+
+/// What came of a call that did not go well, as the step sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFailed {
+    pub fault: Fault,
+    /// It was never begun.
+    pub not_called: bool,
+    /// As with a program: a call that failed may have acted, unless it is said that it did not.
+    pub may_have_acted: bool,
+}
+
+/// What a call came to that has ended: its output, alone in its object or the object itself, or why there is none.
+pub fn came_to(job: &Job, ending: Option<Ending>) -> Result<Value, CallFailed> {
+    let begun = job.attempts > 0;
+    match ending {
+        Some(Ending::Result(result)) => Ok(match result.value() {
+            Value::Object(mut fields) if fields.len() == 1 && fields.contains_key("output") => {
+                fields.remove("output").unwrap_or_default()
+            }
+            other => other,
+        }),
+        Some(Ending::Error(failure)) => {
+            let may_have_acted = !failure.idle && failure.code != TURNED_AWAY;
+            // That workers are lost says nothing against the call.
+            let fault = if failure.code == "recovery_attempts_exhausted" {
+                Fault::new("worker_lost", &failure.message)
+            } else {
+                Fault::from(failure)
+            };
+            Err(CallFailed { fault, not_called: false, may_have_acted })
+        }
+        Some(Ending::Cancelled(reason)) => {
+            let fault = Fault::new("call_cancelled", &format!("the call was cancelled: {reason}"));
+            Err(CallFailed { fault, not_called: !begun, may_have_acted: begun })
+        }
+        None => Err(CallFailed::lost("what came of the call is not kept any more")),
+    }
+}
+
+impl CallFailed {
+    /// Nobody knows what came of it.
+    pub fn lost(why: &str) -> Self {
+        Self { fault: Fault::new("worker_lost", why), not_called: false, may_have_acted: true }
     }
 }
 
@@ -189,7 +246,7 @@ impl Command for Withdraw {
     }
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<bool, Never> {
-        let ended = view.job(self.job).is_none_or(crate::job::Job::is_ended);
+        let ended = view.job(self.job).is_none_or(Job::is_ended);
         if ended || !self.anyhow && self.errand.is_wanted(view.agent(self.errand.agent)) {
             return Decision::Done(false, Changes::none());
         }

@@ -8,7 +8,7 @@ use baton_core::lane::LaneKey;
 use baton_core::schedule::Turns;
 use baton_core::{OrgId, ProjectId, TypeName};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What those of one line have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,9 +27,18 @@ pub(super) struct Line {
     pub turns: Mutex<Turns>,
 }
 
-/// Only lines in which somebody stands.
+/// Lines that are remembered although nobody stands in them, so that lanes take turns from one ask to the next.
+const LINES: usize = 1_000;
+
+/// The lines, each with when it was last asked for.
 #[derive(Default)]
-pub(super) struct Lines(Mutex<BTreeMap<Want, Weak<Line>>>);
+pub(super) struct Lines(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    lines: BTreeMap<Want, (u64, Arc<Line>)>,
+    asks: u64,
+}
 
 impl Lines {
     pub fn line(&self, wanted: &Wanted) -> Arc<Line> {
@@ -39,14 +48,25 @@ impl Lines {
             lanes: wanted.lanes.clone(),
             projects: wanted.projects.clone(),
         };
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(&want).and_then(Weak::upgrade) {
-            return line;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.asks += 1;
+        let now = known.asks;
+        if !known.lines.contains_key(&want) && known.lines.len() >= LINES {
+            known.forget_half();
         }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Line::default());
-        lines.insert(want, Arc::downgrade(&line));
-        line
+        let (asked, line) = known.lines.entry(want).or_default();
+        *asked = now;
+        line.clone()
+    }
+}
+
+impl Known {
+    /// The older half, but none in which somebody stands.
+    fn forget_half(&mut self) {
+        let mut asked: Vec<u64> = self.lines.values().map(|(asked, _)| *asked).collect();
+        asked.sort_unstable();
+        let middle = asked[asked.len() / 2];
+        self.lines.retain(|_, (asked, line)| *asked >= middle || Arc::strong_count(line) > 1);
     }
 }
 
@@ -65,12 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn those_who_want_the_same_stand_in_one_line_and_nobody_is_remembered_who_has_gone() {
+    fn those_who_want_the_same_stand_in_one_line_and_only_so_many_are_remembered() {
         let lines = Lines::default();
         let (one, two, other) = (lines.line(&wanted(1, "a")), lines.line(&wanted(2, "a")), lines.line(&wanted(1, "b")));
         assert!(Arc::ptr_eq(&one, &two) && !Arc::ptr_eq(&one, &other));
-        drop((one, two, other));
-        let _new = lines.line(&wanted(1, "c"));
-        assert_eq!(lines.0.lock().unwrap().len(), 1);
+        drop((two, other));
+        for n in 0..LINES * 2 {
+            lines.line(&wanted(1, &format!("k{n}")));
+        }
+        assert!(lines.0.lock().unwrap().lines.len() <= LINES);
+        assert!(Arc::ptr_eq(&one, &lines.line(&wanted(1, "a"))), "somebody stands in it");
     }
 }

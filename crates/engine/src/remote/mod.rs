@@ -21,6 +21,7 @@ use baton_core::lane::{self, LaneKey};
 use baton_core::run::remote::{Errand, Withdraw, is_tool_type};
 use baton_core::{Micros, ProjectId, TypeName};
 use baton_store::{Ask, CommitError, Leased, Scope, Store, StoreError, Turn};
+use futures_util::future::join_all;
 use line::{Line, Lines};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -82,9 +83,8 @@ impl Workers {
         let line = self.lines.line(wanted);
         let turn = self.turn(wanted, &line, settles).await?;
         let settled = turn.settled;
-        let leased = self.still_wanted(turn.leased).await;
-        if !leased.is_empty() || wanted.wait.is_zero() {
-            return Ok((settled, self.handed(wanted, leased)));
+        if !turn.leased.is_empty() || wanted.wait.is_zero() {
+            return Ok((settled, self.handed(wanted, turn.leased)));
         }
         // What was settled is told even if asking for more fails now.
         let leased = self.wait(wanted, &line, until).await.unwrap_or_else(|e| {
@@ -104,19 +104,22 @@ impl Workers {
         };
         let Ok(_first) = turn else { return Ok(Vec::new()) };
         let mut jobs = self.shared.store.watch_jobs();
+        let poll = self.shared.options.poll_every;
+        let mut further = FURTHER;
         loop {
             jobs.mark_unchanged();
             let Turn { leased, next_due, now, more, .. } = self.turn(wanted, line, Vec::new()).await?;
-            let leased = self.still_wanted(leased).await;
             if !leased.is_empty() || Instant::now() >= until {
                 return Ok(leased);
             }
             let rest = match next_due {
-                _ if more => FURTHER,
+                // Looking on is worth less each time that nothing is found.
+                _ if more => further,
                 Some(due) => due.since(now).to_std().max(REST_MIN),
-                None => self.shared.options.poll_every,
+                None => poll,
             };
-            let wake = until.min(Instant::now() + rest.min(self.shared.options.poll_every));
+            further = poll.min(further * 2);
+            let wake = until.min(Instant::now() + rest.min(poll));
             tokio::select! {
                 biased;
                 _ = stopping.wait_for(Option::is_some) => return Ok(Vec::new()),
@@ -133,7 +136,10 @@ impl Workers {
         let settles = settles.into_iter().map(|said| settle(&wanted.worker, said)).collect();
         let (store, (tell, heard)) = (self.shared.store.clone(), oneshot::channel());
         tokio::spawn(async move {
-            let turn = store.turn(settles, ask).await;
+            let turn = match store.turn(settles, ask).await {
+                Ok(turn) => Ok(Turn { leased: still_wanted(&store, turn.leased, &actor).await, ..turn }),
+                Err(e) => Err(e),
+            };
             if let Err(Ok(turn)) = tell.send(turn) {
                 give_back(&store, turn.leased, &actor).await;
             }
@@ -143,36 +149,22 @@ impl Workers {
         Ok(turn)
     }
 
-    /// Nothing is asked for while the queue is switched off or the node stops.
+    /// While the queue is switched off only what Baton asks for itself is handed out, and nothing when the node stops.
     fn ask(&self, wanted: &Wanted, line: &Line) -> Option<Ask> {
         let defs = self.shared.store.definitions();
-        if !defs.rules.enabled || self.shared.stopping.borrow().is_some() {
+        if self.shared.stopping.borrow().is_some() {
             return None;
         }
         let org = &wanted.worker.org;
-        let kinds = wanted.types.iter().filter_map(|name| defs.for_workers(org, name)).flatten().collect::<Vec<_>>();
+        let on = |name: &&TypeName| defs.rules.enabled || is_tool_type(name);
+        let types = wanted.types.iter().filter(on);
+        let kinds = types.filter_map(|name| defs.for_workers(org, name)).flatten().collect::<Vec<_>>();
+        if kinds.is_empty() {
+            return None;
+        }
         let turns = line.turns.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let scope = Scope { org: org.clone(), lanes: lanes(wanted, &defs), projects: wanted.projects.clone() };
         Some(Ask { worker: wanted.worker.id(), kinds, slots: wanted.max, turns, scope: Some(scope) })
-    }
-
-    /// Of calls of tools, those that somebody still waits for. The others were left behind by a node that died before
-    /// it could end them, and must not be made any more.
-    async fn still_wanted(&self, leased: Vec<Leased>) -> Vec<Leased> {
-        let mut wanted = Vec::with_capacity(leased.len());
-        for leased in leased {
-            let call = is_tool_type(&leased.job.kind.name).then(|| Errand::read(&leased.payload)).flatten();
-            let Some(errand) = call else {
-                wanted.push(leased);
-                continue;
-            };
-            let withdraw = Withdraw { org: leased.job.org.clone(), job: leased.job.id, errand, anyhow: false };
-            match self.shared.store.commit(withdraw, Actor::Engine).await {
-                Ok(true) => tracing::debug!(jobId = %leased.job.id, "a call that nobody waits for was withdrawn"),
-                Ok(false) | Err(_) => wanted.push(leased),
-            }
-        }
-        wanted
     }
 
     fn handed(&self, wanted: &Wanted, leased: Vec<Leased>) -> Vec<Handed> {
@@ -246,13 +238,38 @@ fn lanes(wanted: &Wanted, defs: &Definitions) -> Option<BTreeSet<LaneKey>> {
     in_projects.then(|| projects.iter().map(LaneKey::of_project).collect())
 }
 
+/// Of calls of tools, those that somebody still waits for. The others were left behind by a node that died before
+/// it could end them, and must not be made any more. Of what cannot be told now, somebody else will be told.
+async fn still_wanted(store: &Store, leased: Vec<Leased>, actor: &Actor) -> Vec<Leased> {
+    let mut wanted = Vec::with_capacity(leased.len());
+    let mut unsure = Vec::new();
+    let calls = leased.into_iter().map(|leased| async move {
+        let call = is_tool_type(&leased.job.kind.name).then(|| Errand::read(&leased.payload)).flatten();
+        let Some(errand) = call else { return (leased, Ok(false)) };
+        let withdraw = Withdraw { org: leased.job.org.clone(), job: leased.job.id, errand, anyhow: false };
+        let withdrawn = store.commit(withdraw, Actor::Engine).await;
+        (leased, withdrawn)
+    });
+    // At once, so they share a commit.
+    for (leased, withdrawn) in join_all(calls).await {
+        match withdrawn {
+            Ok(false) => wanted.push(leased),
+            Ok(true) => tracing::debug!(jobId = %leased.job.id, "a call that nobody waits for was withdrawn"),
+            Err(_) => unsure.push(leased),
+        }
+    }
+    give_back(store, unsure, actor).await;
+    wanted
+}
+
 /// What was claimed for somebody who has gone meanwhile. If this fails too, the leases run out.
 async fn give_back(store: &Store, leased: Vec<Leased>, actor: &Actor) {
     if leased.is_empty() {
         return;
     }
     let fences = leased.iter().filter_map(|leased| leased.job.fence());
-    let settles = fences.map(|fence| (Settle { fence, outcome: Outcome::Release }, actor.clone())).collect::<Vec<_>>();
+    let settles =
+        fences.map(|fence| (Settle { fence, outcome: Outcome::Undelivered }, actor.clone())).collect::<Vec<_>>();
     tracing::debug!(jobs = settles.len(), "a worker hung up; what was claimed for it is given back");
     if let Err(e) = store.turn(settles, None).await {
         tracing::warn!(%e, "jobs could not be given back; their leases will run out");

@@ -2,11 +2,10 @@
 
 use super::toolbox::{ToolCall, ToolFailure};
 use baton_core::command::Actor;
-use baton_core::job::{Ending, Failure};
+use baton_core::job::Ending;
 use baton_core::plan::Effect;
-use baton_core::retry;
 use baton_core::run::Fault;
-use baton_core::run::remote::{CallTool, Errand, ToolCalled, Withdraw};
+use baton_core::run::remote::{CallFailed, CallTool, Errand, ToolCalled, Withdraw, came_to};
 use baton_core::{JobId, OrgId, ProjectId, TypeName};
 use baton_store::{CommitError, JobRecord, Store, StoreError};
 use serde_json::Value;
@@ -19,8 +18,6 @@ const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 /// Between two looks, should another node hear of the end: at first, and at most.
 const LOOK_FIRST: Duration = Duration::from_millis(50);
 const LOOK_MOST: Duration = Duration::from_secs(1);
-/// The failure of a call that was turned away, and so did nothing.
-const TURNED_AWAY: &str = "rate_limited";
 
 /// One call, and where it is made.
 pub(super) struct Remote {
@@ -77,7 +74,7 @@ impl Remote {
                     let fault = Fault::new("timeout", "no worker took the call in time");
                     return Err(ToolFailure { not_called: true, ..fault.into() });
                 }
-                Some(record) if matches!(record.ending(), Some(Ending::Result(_))) => record,
+                Some(record) if matches!(record.ending(), Some(Ending::Result(_))) => Some(record),
                 _ => {
                     let fault = Fault::new("timeout", "the worker did not end the call in time");
                     return Err(ToolFailure { may_have_acted: true, ..fault.into() });
@@ -85,7 +82,8 @@ impl Remote {
             },
         };
         waiting.over = true;
-        outcome(&record)
+        let Some(record) = record else { return Err(CallFailed::lost("the call is not kept any more").into()) };
+        Ok(came_to(&record.job, record.ending())?)
     }
 
     async fn begin(&self, errand: &Errand) -> Result<JobId, ToolFailure> {
@@ -102,8 +100,12 @@ impl Remote {
             match self.store.commit(command.clone(), Actor::Engine).await {
                 Ok(ToolCalled::By(job)) => return Ok(job),
                 Ok(ToolCalled::Unknown) => {
-                    let fault = Fault::new("worker_lost", "the call was cut off before it could be recorded");
-                    return Err(ToolFailure { may_have_acted: true, ..fault.into() });
+                    return Err(CallFailed::lost("the call was cut off before it could be recorded").into());
+                }
+                // Whatever is said about it now is not heard.
+                Ok(ToolCalled::Unwanted) => {
+                    let fault = Fault::new("call_cancelled", "nobody waits for the call any more");
+                    return Err(ToolFailure { not_called: true, ..fault.into() });
                 }
                 Ok(ToolCalled::Cannot(why)) => {
                     let fault = Fault::new("dependency_missing", &why);
@@ -134,22 +136,23 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// The job as it stands, if it is still kept.
     async fn look(&self) -> Option<JobRecord> {
-        match self.store.job(&self.org, self.job).await {
-            Ok(found) => found,
-            Err(e) => {
-                pause(&e).await;
-                None
+        loop {
+            match self.store.job(&self.org, self.job).await {
+                Ok(found) => return found,
+                Err(e) => pause(&e).await,
             }
         }
     }
 
-    /// The job as it ended.
-    async fn end(&self, mut ends: broadcast::Receiver<JobId>) -> JobRecord {
+    /// The job as it ended, if it is still kept.
+    async fn end(&self, mut ends: broadcast::Receiver<JobId>) -> Option<JobRecord> {
         let mut rest = LOOK_FIRST;
         loop {
-            if let Some(record) = self.look().await.filter(|record| record.job.is_ended()) {
-                return record;
+            match self.look().await {
+                Some(record) if !record.job.is_ended() => {}
+                ended => return ended,
             }
             let heard = async {
                 loop {
@@ -195,42 +198,4 @@ impl Drop for Waiting {
             });
         }
     }
-}
-
-fn outcome(record: &JobRecord) -> Result<Value, ToolFailure> {
-    let begun = record.job.attempts > 0;
-    match record.ending() {
-        Some(Ending::Result(result)) => Ok(output(result.value())),
-        Some(Ending::Error(failure)) => Err(failed(record, failure)),
-        Some(Ending::Cancelled(reason)) => {
-            let fault = Fault::new("call_cancelled", &format!("the call was cancelled: {reason}"));
-            Err(ToolFailure { not_called: !begun, may_have_acted: begun, ..fault.into() })
-        }
-        None => {
-            let fault = Fault::new("worker_lost", "what came of the call is not kept any more");
-            Err(ToolFailure { may_have_acted: true, ..fault.into() })
-        }
-    }
-}
-
-/// Alone in its object, or the object itself.
-fn output(result: Value) -> Value {
-    match result {
-        Value::Object(mut fields) if fields.len() == 1 && fields.contains_key("output") => {
-            fields.remove("output").unwrap_or_default()
-        }
-        other => other,
-    }
-}
-
-/// As with a program: a call that failed may have acted, unless it is said that it did not.
-fn failed(record: &JobRecord, failure: Failure) -> ToolFailure {
-    let idle = record.job.aside.as_ref().is_some_and(|aside| aside.idle) || failure.code == TURNED_AWAY;
-    // That workers are lost says nothing against the call.
-    let fault = if failure.code == "recovery_attempts_exhausted" {
-        Fault { class: retry::Class::Transient, ..Fault::new("worker_lost", &failure.message) }
-    } else {
-        Fault::from(failure)
-    };
-    ToolFailure { may_have_acted: !idle, ..fault.into() }
 }

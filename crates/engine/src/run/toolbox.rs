@@ -4,7 +4,7 @@ use baton_core::definition::JobType;
 use baton_core::name::ToolName;
 use baton_core::plan::{self, Doer, NameTaken, Tools};
 use baton_core::run::Fault;
-use baton_core::run::remote::{BadRemote, tool_job_type};
+use baton_core::run::remote::{BadRemote, CallFailed, tool_job_type};
 use baton_core::time::Span;
 use baton_core::{AgentId, RunId};
 use serde_json::Value;
@@ -39,6 +39,13 @@ pub struct ToolFailure {
     /// It may have done what it does although it failed.
     pub may_have_acted: bool,
     pub retry_after: Option<Span>,
+}
+
+impl From<CallFailed> for ToolFailure {
+    fn from(failed: CallFailed) -> Self {
+        let CallFailed { fault, not_called, may_have_acted } = failed;
+        Self { fault, not_called, may_have_acted, retry_after: None }
+    }
 }
 
 impl From<Fault> for ToolFailure {
@@ -97,7 +104,7 @@ impl Toolbox {
 
     /// A tool whose calls workers outside make, so many at once.
     pub fn add_remote(&mut self, name: ToolName, about: plan::Tool, limit: Option<u32>) -> Result<(), BadTool> {
-        let job_type = tool_job_type(&name, about.effect, limit)?;
+        let job_type = tool_job_type(&name, limit)?;
         self.known.add(name.clone(), plan::Tool { doer: Doer::Remote, ..about })?;
         self.remote.insert(name, job_type);
         Ok(())

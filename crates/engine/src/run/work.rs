@@ -95,6 +95,8 @@ struct Shift {
 struct Flying {
     number: u64,
     task: AbortHandle,
+    /// A worker elsewhere makes the call.
+    outside: bool,
 }
 
 fn unavailable(e: &StoreError) -> Outcome {
@@ -173,6 +175,8 @@ impl Shift {
             if reports.is_empty() {
                 let look_at = self.look_at();
                 let mut due = false;
+                let waits = self.in_flight.values().all(|flying| flying.outside);
+                self.cx.waits(waits);
                 tokio::select! {
                     biased;
                     // The job is over for somebody else's reasons, or the node can wait no longer.
@@ -181,6 +185,7 @@ impl Shift {
                     // Whoever leaves begins nothing, so there is nothing to look at but what is in flight.
                     () = tokio::time::sleep_until(look_at), if !leaving => due = true,
                 }
+                self.cx.waits(false);
                 while let Some(ended) = self.flight.try_join_next() {
                     reports.extend(ended.ok().and_then(|ended| self.landed(ended)));
                 }
@@ -365,7 +370,7 @@ impl Shift {
         self.begun += 1;
         let number = self.begun;
         let task = self.flight.spawn(async move { (number, caught.await) });
-        self.in_flight.insert(call, Flying { number, task });
+        self.in_flight.insert(call, Flying { number, task, outside: step.doer == Doer::Remote });
         Ok(None)
     }
 

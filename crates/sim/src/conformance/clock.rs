@@ -89,7 +89,7 @@ pub async fn leases_hold_when_the_clock_jumps_back(lab: Lab) -> Result<()> {
     let held = record(&node, leased.job.id).await?.job;
     ensure!(held.status.lease().context("leased")?.until >= until, "what was promised is not taken back");
     ensure!(node.store.expired(9).await?.is_empty());
-    let gone = Recover { fence: fence(&leased)?, why: Why::NodeGone };
+    let gone = Recover::new(fence(&leased)?, Why::NodeGone);
     ensure!(node.store.commit(gone, Actor::Engine).await? == Recovered::Requeued);
     let again = claim_one(&lab, &node).await?;
     ensure!(again.job.id == leased.job.id && again.job.token > leased.job.token);

@@ -19,7 +19,7 @@ use futures_util::future::{join, join_all};
 const LONG: Span = Span::secs(3_600);
 
 fn expired(fence: Fence) -> Recover {
-    Recover { fence, why: Why::LeaseExpired }
+    Recover::new(fence, Why::LeaseExpired)
 }
 
 fn lost<T>(answer: &Result<T, CommitError<SettleError>>, id: JobId) -> bool {
@@ -196,7 +196,7 @@ pub async fn a_job_whose_workers_keep_dying_fails_in_the_end(lab: Lab) -> Result
     let mut last = None;
     for expected in [Recovered::Requeued, Recovered::Failed] {
         let leased = claim_one(&lab, &node).await?;
-        let gone = Recover { fence: fence(&leased)?, why: Why::NodeGone };
+        let gone = Recover::new(fence(&leased)?, Why::NodeGone);
         ensure!(node.store.commit(gone, Actor::Engine).await? == expected);
         last = Some(leased);
     }

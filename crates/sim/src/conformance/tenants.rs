@@ -93,7 +93,7 @@ pub async fn commands_reach_only_what_is_ones_own(lab: Lab) -> Result<()> {
         let beat = Beat::of(acme.clone(), vec![held.clone()]);
         ensure!(node.store.commit(beat, Actor::Engine).await?.lost == [held], "it is not acme's to hold");
     }
-    let recover = Recover { fence: foreign, why: Why::NodeGone };
+    let recover = Recover::new(foreign, Why::NodeGone);
     let recovered = node.store.commit(recover, Actor::Engine).await;
     ensure!(matches!(recovered, Err(CommitError::Refused(RecoverError::Gone))), "{recovered:?}");
     lab.advance(Span::secs(601));

@@ -82,6 +82,7 @@ fn keys(jobs: &[JobRecord]) -> Result<()> {
         }
         let stands = match kinds::mode(job.kind.name.as_str()) {
             Mode::SingleFlight => !job.is_ended(),
+            Mode::Once => true,
             Mode::DropDuplicate => !job.is_ended() || matches!(job.status, Status::Ended { how: End::Completed, .. }),
             // A follow-up stands beside the one it follows.
             Mode::MergeDuplicate | Mode::None => false,

@@ -45,18 +45,20 @@ fn wanted(row: &str) -> String {
     format!("({row}.type || '@' || {row}.version) = ANY ($1) AND ($4::text[] IS NULL OR {row}.project = ANY ($4))")
 }
 
+/// Whether lane `n` has a ready job that is asked for, with a slot or wanting one. Each by its own part of the index: a
+/// full lane with a long queue is not read through.
+fn has(slot: i16) -> String {
+    let wanted = wanted("s");
+    format!(
+        "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = $2::int \
+         AND s.org = n.org AND s.lane = n.lane AND s.slot = {slot} ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
+         WHERE {wanted})"
+    )
+}
+
 /// Behind the parameters of the heads: $5 and $6 the lane to start after, $7 lanes wanted, $8 and $9 the first and
 /// the last org.
 pub(super) fn walk_sql() -> String {
-    let wanted = wanted("s");
-    // Each by its own part of the index: a full lane with a long queue is not read through.
-    let has = |slot: i16| {
-        format!(
-            "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = $2::int \
-             AND s.org = n.org AND s.lane = n.lane AND s.slot = {slot} ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
-             WHERE {wanted})"
-        )
-    };
     let (brings, needs) = (has(0), has(1));
     let lanes = format!(
         "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
@@ -79,11 +81,16 @@ pub(super) fn walk_sql() -> String {
 
 /// Lanes that are named. Behind the parameters of the heads: $5 their org, $6 their keys.
 pub(super) fn named_sql() -> String {
-    let lanes = "WITH lanes AS (SELECT $5::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int, NOT EXISTS ( \
-         SELECT 1 FROM doc d WHERE d.org = $5::text AND d.class = 'lane' AND d.key = k.lane AND d.flag) AS open, EXISTS ( \
-         SELECT 1 FROM lane x WHERE x.org = $5::text AND x.key = k.lane) AS has_row \
-         FROM unnest($6::text[]) WITH ORDINALITY AS k(lane, looked))";
-    heads_sql(lanes, "greatest(k.max - k.running, 0)")
+    let (brings, needs) = (has(0), has(1));
+    let lanes = format!(
+        "WITH lanes AS (SELECT n.org, n.lane, n.looked, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org \
+         AND d.class = 'lane' AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open, c.has_row \
+         FROM (SELECT $5::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int \
+         FROM unnest($6::text[]) WITH ORDINALITY AS k(lane, looked)) n CROSS JOIN LATERAL ( \
+         SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
+         WHERE x.org = n.org AND x.key = n.lane) c)"
+    );
+    heads_sql(&lanes, "greatest(k.max - k.running, 0)")
 }
 
 /// Behind the parameters of the heads: $5 and $6 jobs, $7 and $8 the first and the last org, $9 lanes, if not all.

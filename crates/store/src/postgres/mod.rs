@@ -40,7 +40,7 @@ use baton_core::Micros;
 pub(crate) use checkup::checkup;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
@@ -56,6 +56,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 /// How long the server works on a question, also when nobody waits for the answer any more.
 const READ_MAX: Duration = Duration::from_secs(30);
+/// Whoever asks for what is not known looks for it this often at most; wake-ups tell of it anyway.
+const LEARN_REST: Duration = Duration::from_millis(100);
 /// Before a part that ended by itself is started again.
 const RESTART: Duration = Duration::from_secs(1);
 /// A server that says nothing for so long is taken for gone.
@@ -72,6 +74,8 @@ pub struct Db {
     config: Config,
     pool: Pool,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// When somebody last looked for what others have registered.
+    learned: Mutex<Option<Instant>>,
     lock: Mutex<Option<DirLock>>,
 }
 
@@ -205,6 +209,7 @@ impl Db {
             config,
             pool,
             tasks: Mutex::new(tasks),
+            learned: Mutex::default(),
             lock: Mutex::new(Some(lock)),
         })
     }
@@ -216,6 +221,13 @@ impl Db {
     }
 
     pub(crate) async fn learn(&self) -> Result<(), StoreError> {
+        {
+            let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+            if learned.is_some_and(|at| at.elapsed() < LEARN_REST) {
+                return Ok(());
+            }
+            *learned = Some(Instant::now());
+        }
         let client = self.reader().await?;
         learn::learn(&client, &self.known).await.map_err(|e| link::store_error(&e))
     }

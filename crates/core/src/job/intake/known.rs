@@ -60,7 +60,7 @@ impl<'a> Intake<'a> {
     pub fn stands_for(&self, order: &Enqueue) -> Option<JobId> {
         let entry = self.defs.newest(&order.org, &order.kind)?;
         let inside = super::inside(order, entry);
-        let key = entry.job_type.dedupe.key(&order.kind, &super::facts(order, &inside))?;
+        let key = entry.dedupe_key(&super::facts(order, &inside))?;
         match self.stand_in(entry.job_type.dedupe.mode, &key)?.0 {
             Holder::Here(at) => Some(self.made[at].job.id),
             Holder::There(job) => Some(job.id),
@@ -72,10 +72,10 @@ impl<'a> Intake<'a> {
         let holder = self.holder(key)?;
         let how = match (mode, holder) {
             (Mode::MergeDuplicate, Holder::Here(_)) => How::Merged,
-            (Mode::DropDuplicate, Holder::Here(_)) => How::Dropped,
+            (Mode::DropDuplicate | Mode::Once, Holder::Here(_)) => How::Dropped,
             (_, Holder::Here(_)) => How::AlreadyQueued,
             (_, Holder::There(job)) => match (mode, &job.status) {
-                (Mode::DropDuplicate, Status::Ended { how: End::Completed, .. }) => How::Dropped,
+                (Mode::DropDuplicate, Status::Ended { how: End::Completed, .. }) | (Mode::Once, _) => How::Dropped,
                 (_, Status::Ended { .. }) | (Mode::None, _) => return None,
                 (Mode::SingleFlight, _) => How::AlreadyQueued,
                 (Mode::DropDuplicate, _) => How::Dropped,

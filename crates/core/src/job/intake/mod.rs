@@ -6,7 +6,7 @@
 mod known;
 
 use super::enqueue::{Enqueue, EnqueueError, Enqueued, How, Origin};
-use super::{Change, Cold, Job, Status};
+use super::{Aside, Change, Cold, Job, Status};
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::{Ctx, Reads};
@@ -40,7 +40,7 @@ pub(crate) fn reads(order: &Enqueue, defs: &Definitions) -> Reads {
     {
         reads.lanes.insert(place.key);
     }
-    reads.dedupes.extend(entry.job_type.dedupe.key(&order.kind, &facts));
+    reads.dedupes.extend(entry.dedupe_key(&facts));
     // What is no message id is refused before anybody looks for it.
     reads.messages.extend(message_key(order));
     reads.crowd = u32::from(in_crowd(order, entry));
@@ -189,7 +189,7 @@ impl<'a> Intake<'a> {
         if let Some(shape) = &entry.payload {
             shape.check(&inside).map_err(|detail| EnqueueError::InvalidPayload { detail })?;
         }
-        let key = entry.job_type.dedupe.key(&order.kind, &facts);
+        let key = entry.dedupe_key(&facts);
         if let Some(key) = &key
             && let Some(duplicate) = self.duplicate(order, entry, key)?
         {
@@ -248,7 +248,8 @@ impl<'a> Intake<'a> {
     ) -> &Made {
         let kind = &entry.job_type;
         let due_at = order.not_before.map_or(cx.now, |at| at.max(cx.now));
-        let max_attempts = kind.max_attempts.unwrap_or(self.defs.rules.max_attempts).max(1);
+        let max_attempts =
+            if order.once { 1 } else { kind.max_attempts.unwrap_or(self.defs.rules.max_attempts).max(1) };
         let job = Job {
             org: order.org.clone(),
             id: cx.ids.job(),
@@ -269,7 +270,7 @@ impl<'a> Intake<'a> {
             has_deadline: order.deadline.is_some(),
             outside: order.origin.is_outside(),
             dedupe: key.as_ref().map(|key| key.text.clone()),
-            aside: None,
+            aside: order.once.then(|| Box::new(Aside { once: true, ..Aside::default() })),
             head: Head::NONE,
         };
         let cold = Cold {

@@ -90,7 +90,12 @@ impl Drive<'_, '_> {
         // What a worker outside was asked for goes on, whoever waits for it.
         let goes_on = self.step_plan(at).is_some_and(|plan| plan.doer == Doer::Remote);
         let Some(found) = self.step_mut(at) else { return Ok(()) };
-        if found.is_unsafe && !goes_on {
+        if goes_on {
+            // It is to be found again, not made anew.
+            found.lost = 1;
+            return Ok(());
+        }
+        if found.is_unsafe {
             return self.unknown(at, &Fault::new("worker_lost", "the worker was lost in the middle of the call"));
         }
         found.lost += 1;

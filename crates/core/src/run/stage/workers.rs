@@ -212,7 +212,7 @@ impl Stage {
     /// Whether there was anything to take back.
     pub fn crash_job(&mut self, job: JobId) -> bool {
         let fence = self.hands.remove(&job).unwrap().fence;
-        self.decide(&Recover { fence, why: Why::NodeGone }).is_ok()
+        self.decide(&Recover::new(fence, Why::NodeGone)).is_ok()
     }
 
     /// The next moment at which something is due by itself, as far as workers know.

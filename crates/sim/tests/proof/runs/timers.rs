@@ -105,7 +105,7 @@ async fn an_agent_that_nobody_takes_over_fails_its_run_and_an_outage_does_not(la
     let began = node.store.now().await?;
     field.lab.advance(LEASE_OVER);
     for fence in node.store.expired(9).await? {
-        node.store.commit(Recover { fence, why: Why::LeaseExpired }, Actor::Engine).await?;
+        node.store.commit(Recover::new(fence, Why::LeaseExpired), Actor::Engine).await?;
     }
     field.lab.advance(Span::secs(61));
     let now = node.store.now().await?;
