@@ -20,7 +20,7 @@ commands:
                                     schemathesis, such as `--seed 7 --max-examples 500`
   sim [ARGS]                        simulate; ARGS go to the simulator
   bench [PART] [--json]             measure: commit (the store alone), door (over HTTP),
-                                    runs (steps of agents), or all of them
+                                    queue (jobs in and out), runs (steps of agents), or all of them
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 
