@@ -7,13 +7,14 @@ use crate::dedupe::Mode;
 use crate::definition::{Definitions, Moment};
 use crate::time::Micros;
 use crate::timer;
-use serde_json::{Value, json};
+use crate::told::Told;
+use serde_json::json;
 
 /// How a job ends, and what its hooks need to hear of it.
 pub(super) struct Finish<'a> {
     pub ending: Ending,
     pub kind: &'static str,
-    pub more: Value,
+    pub more: Told,
     pub defs: &'a Definitions,
     pub payload: Option<&'a Json>,
     pub now: Micros,
@@ -69,14 +70,14 @@ pub(super) struct Scene<'a> {
 
 impl Scene<'_> {
     pub fn fail(self, job: &Job, failure: Failure) -> Result<Changes, state::IllegalMove> {
-        let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code });
+        let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code }).into();
         let Scene { defs, payload, now } = self;
         job.ended(Finish { ending: Ending::Error(failure), kind: "job.failed", more, defs, payload, now })
     }
 
     pub fn cancel(self, job: &Job, reason: &str) -> Result<Changes, state::IllegalMove> {
         let ending = Ending::Cancelled(reason.to_owned());
-        let more = json!({ "from": job.status.state().as_str(), "reason": reason });
+        let more = json!({ "from": job.status.state().as_str(), "reason": reason }).into();
         let Scene { defs, payload, now } = self;
         job.ended(Finish { ending, kind: "job.cancelled", more, defs, payload, now })
     }

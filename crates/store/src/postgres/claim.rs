@@ -68,12 +68,12 @@ pub(super) fn walk_sql() -> String {
     heads_sql(&lanes, "greatest(k.max - k.running, 0)")
 }
 
-/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 jobs.
+/// $1 kinds, $2 class, $3 jobs wanted, $4 and $5 jobs. A lane without a row is never full, so it needs no second look.
 pub(super) fn moving_sql() -> String {
     let lanes = "WITH lanes AS (SELECT DISTINCT l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
-         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, l.kept AS has_row \
+         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, true AS has_row \
          FROM unnest($4::text[], $5::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-         (SELECT y.org, y.lane, y.kept FROM live y WHERE y.org = k.org AND y.id = k.id OFFSET 0) l)";
+         (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l)";
     heads_sql(lanes, "k.max")
 }
 
