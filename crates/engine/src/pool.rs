@@ -328,8 +328,10 @@ impl Pool {
             biased;
             Some(ended) = self.running.join_next_with_id() => {
                 self.ended(ended);
-                // Those that end at the same time are settled in the same commit.
-                tokio::task::yield_now().await;
+                if !self.running.is_empty() {
+                    // Those that end at the same time are settled in the same commit.
+                    tokio::task::yield_now().await;
+                }
             }
             Ok(()) = stopping.changed() => {}
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}

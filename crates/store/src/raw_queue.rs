@@ -9,7 +9,9 @@ use std::path::Path;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, Statement};
 
-const PAYLOAD: &str = r#"{"n":123456}"#;
+/// Together with its number about as long as a job without a history.
+const PAYLOAD: &str = "{\"note\":\"a job of a plausible length: its type, its project, its lane, its times and a small \
+                       payload, all of it in one text\",\"project\":\"p123\"}";
 
 /// A file beside Baton's, with the same settings.
 pub struct RawQueueSqlite(Connection);

@@ -49,6 +49,7 @@ pub(super) fn walk_sql() -> String {
         )
     };
     let (brings, needs) = (has(0), has(1));
+    // OFFSET 0 keeps what is asked of a lane from being asked twice; most lanes are full, so that comes first.
     let lanes = format!(
         "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
          SELECT $4::text COLLATE \"C\", $5::text COLLATE \"C\", $4::text = '', 0, 0, false, false UNION ALL \
@@ -58,10 +59,10 @@ pub(super) fn walk_sql() -> String {
               AND (l.org, l.lane) > (w.org, w.lane) ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
              (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
               ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
-         CROSS JOIN LATERAL (SELECT c.has_row, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' \
-             AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open FROM ( \
+         CROSS JOIN LATERAL (SELECT c.has_row, ({brings} OR NOT c.full AND {needs}) AND NOT EXISTS (SELECT 1 FROM doc d \
+             WHERE d.org = n.org AND d.class = 'lane' AND d.key = n.lane AND d.flag) AS open FROM ( \
              SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
-             WHERE x.org = n.org AND x.key = n.lane) c) o \
+             WHERE x.org = n.org AND x.key = n.lane) c OFFSET 0) o \
          WHERE w.looked < {LOOK_MAX} AND w.gave < $6::int AND NOT (n.wrapped AND $4::text <> '' AND (n.org, n.lane) > \
          ($4::text COLLATE \"C\", $5::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
     );

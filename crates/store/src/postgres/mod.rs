@@ -26,6 +26,7 @@ mod rows;
 mod run_rows;
 mod statements;
 mod tailer;
+mod tidy;
 mod write;
 mod write_queue;
 
@@ -80,6 +81,7 @@ pub(in crate::postgres) struct Shared {
     /// Wakes the tailer: there may be new events.
     pub tail: Notify,
     pub outbox: notify::Outbox,
+    pub litter: tidy::Litter,
 }
 
 impl Shared {
@@ -175,11 +177,13 @@ impl Db {
             signals: signals.clone(),
             tail: Notify::new(),
             outbox: notify::Outbox::default(),
+            litter: tidy::Litter::default(),
         });
-        let (waker, followed) = (shared.clone(), shared.clone());
+        let (waker, followed, tidied) = (shared.clone(), shared.clone(), shared.clone());
         let mut tasks = vec![
             keep_up("wake-ups", move || notify::run(waker.clone(), notify::channel(&schema))),
             keep_up("tailer", move || tailer::run(followed.clone())),
+            keep_up("tidying", move || tidy::run(tidied.clone())),
         ];
         tasks.extend(committer::spawn(&shared, waiting, COMMITTERS));
         let mut mark = signals.events.subscribe();

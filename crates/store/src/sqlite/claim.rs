@@ -143,7 +143,9 @@ impl Look<'_> {
         if self.paused.contains(id) {
             return Ok(false);
         }
-        self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+        if !self.world.knows_lane(org, lane) {
+            self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+        }
         let moving = self.moving.contains(id);
         let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));

@@ -123,7 +123,7 @@ impl Loading<'_> {
         let Self { conn, org, defs, .. } = *self;
         let found = self.hot(id)?;
         if let Some(job) = &found {
-            if job.lane.kept {
+            if job.lane.kept && !self.world.knows_lane(org, &job.lane.key) {
                 self.world.load_lane(org, &job.lane.key, lane(conn, org, &job.lane.key)?);
             }
             if defs.wants_payload(&job.kind) {
