@@ -22,7 +22,7 @@ commands:
   sdk                               only test the SDKs, with a server and with ones that are killed
   sim [ARGS]                        simulate; ARGS go to the simulator
   bench [PART] [--json]             measure: commit (the store alone), door (over HTTP),
-                                    runs (steps of agents), or all of them
+                                    queue (jobs in and out), runs (steps of agents), or all of them
   with-postgres -- CMD [ARGS]       run CMD beside a throwaway PostgreSQL
   help                              this text
 

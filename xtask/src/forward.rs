@@ -19,9 +19,10 @@ pub fn sim(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// What can be measured, and the program that does.
-const PARTS: [(&str, [&str; 4]); 3] = [
+const PARTS: [(&str, [&str; 4]); 4] = [
     ("commit", ["-p", "baton-sim", "--bin", "bench"]),
     ("door", ["-p", "baton-api", "--example", "door"]),
+    ("queue", ["-p", "baton-sim", "--bin", "queue"]),
     ("runs", ["-p", "baton-sim", "--bin", "runs"]),
 ];
 
@@ -35,7 +36,15 @@ pub fn bench(args: &[OsString]) -> Result<ExitCode> {
     let mut guard = Guard::start()?;
     let deadline = Deadline::after(Duration::from_secs(postgres::SET_UP.budget_s));
     let database = postgres::database(deadline, &mut guard)?;
-    for (_, program) in parts {
+    for (part, program) in parts {
+        if *part == "queue" {
+            // It starts the server too, as it is shipped: without what only tests and benchmarks need.
+            let mut server = at_terminal(["build", "--release", "--locked", "-p", "baton"]);
+            let code = in_foreground(&mut server, &mut guard)?;
+            if code != ExitCode::SUCCESS {
+                return Ok(code);
+            }
+        }
         let mut bench = at_terminal(["run", "--release", "--locked"]);
         bench.args(program).arg("--").args(args);
         let code = in_foreground(database.pass_to(&mut bench), &mut guard)?;

@@ -145,27 +145,29 @@ impl Recorded {
 
     /// What the hash of this row must be if the row before it has `prev`.
     pub fn hash_after(&self, prev: Digest) -> Digest {
-        Digest::of(&[&prev.0, self.canonical().as_bytes()])
+        Digest::of(&[&prev.0, &self.canonical()])
     }
 
     /// The text that is hashed. Keys in order, like all canonical JSON here.
-    fn canonical(&self) -> String {
-        use fmt::Write as _;
-        let mut text = String::with_capacity(self.data.len() + 192);
+    fn canonical(&self) -> Vec<u8> {
+        let mut text = Vec::with_capacity(self.data.len() + 224);
         // Names and kinds are plain ASCII by construction, but a forged row need not be:
-        // Debug of &str would not be JSON, so strings go through serde_json.
-        let quoted = |s: &str| serde_json::Value::from(s).to_string();
-        let _ = write!(
-            text,
-            r#"{{"actor":{},"at":{},"data":{},"kind":{},"n":{},"org":{},"subject":"{}"}}"#,
-            quoted(&self.actor),
-            self.at.0,
-            self.data.as_str(),
-            quoted(&self.kind),
-            self.n,
-            quoted(self.org.as_str()),
-            self.subject.simple(),
-        );
+        // Debug of &str would not be JSON, so strings go through serde_json. Memory never fails to be written to.
+        text.extend_from_slice(br#"{"actor":"#);
+        let _ = serde_json::to_writer(&mut text, &self.actor);
+        text.extend_from_slice(br#","at":"#);
+        let _ = serde_json::to_writer(&mut text, &self.at.0);
+        text.extend_from_slice(br#","data":"#);
+        text.extend_from_slice(self.data.as_str().as_bytes());
+        text.extend_from_slice(br#","kind":"#);
+        let _ = serde_json::to_writer(&mut text, &self.kind);
+        text.extend_from_slice(br#","n":"#);
+        let _ = serde_json::to_writer(&mut text, &self.n);
+        text.extend_from_slice(br#","org":"#);
+        let _ = serde_json::to_writer(&mut text, self.org.as_str());
+        text.extend_from_slice(br#","subject":""#);
+        text.extend_from_slice(self.subject.simple().encode_lower(&mut [0; 32]).as_bytes());
+        text.extend_from_slice(br#""}"#);
         text
     }
 }

@@ -19,7 +19,7 @@ use crate::lane::LaneKey;
 use crate::name::OrgId;
 use crate::rules::Rules;
 use crate::time::Micros;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A lane among the lanes of all orgs.
 pub type LaneId = (OrgId, LaneKey);
@@ -147,12 +147,12 @@ pub struct Picked<T> {
 
 /// Chooses up to `slots` jobs, in the order they are handed out.
 pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros, rules: &Rules) -> Vec<Picked<T>> {
-    let mut lanes: BTreeMap<LaneId, Lane<T>> = lanes.into_iter().map(|lane| (lane.id.clone(), lane)).collect();
+    let mut ring = Ring::new(lanes);
     let mut picked = Vec::new();
     while picked.len() < slots {
-        let Some((id, turn)) = turn(&lanes, turns, now, rules) else { break };
-        let Some(lane) = lanes.get_mut(&id) else { break };
-        turns.served(turn.class(), &id);
+        let Some((at, turn)) = ring.turn(turns, now, rules) else { break };
+        let lane = &mut ring.lanes[at];
+        turns.served(turn.class(), &lane.id);
         let aged = match turn {
             Turn::Aged => lane.aged(now, rules),
             // The turn was given to the lane's interactive jobs, but it has had enough of them.
@@ -171,7 +171,7 @@ pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros
         };
         turns.burst = if from == Class::Interactive { turns.burst.saturating_add(1) } else { 0 };
         remember(lane, turns, burst);
-        picked.push(Picked { lane: id, burst, item: head.item });
+        picked.push(Picked { lane: lane.id.clone(), burst, item: head.item });
     }
     picked
 }
@@ -183,14 +183,30 @@ pub struct Looked {
     pub background: Option<LaneId>,
 }
 
+/// What lanes had to offer before any of it was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    interactive: bool,
+    aged: bool,
+}
+
+impl Offer {
+    pub fn of<T>(lanes: &[Lane<T>], now: Micros, rules: &Rules) -> Self {
+        Self {
+            interactive: lanes.iter().any(|lane| lane.next(Class::Interactive).is_some()),
+            aged: lanes.iter().any(|lane| lane.aged(now, rules).is_some()),
+        }
+    }
+}
+
 impl Turns {
     /// A look that found nothing to hand out moves on, so that the next one sees other lanes. Aged
     /// jobs that were seen and not served are stayed with.
-    pub fn move_on<T>(&mut self, before: &Self, lanes: &[Lane<T>], looked: Looked, now: Micros, rules: &Rules) {
-        if self.interactive == before.interactive && !lanes.iter().any(|l| l.next(Class::Interactive).is_some()) {
+    pub fn move_on(&mut self, before: &Self, offer: Offer, looked: Looked) {
+        if self.interactive == before.interactive && !offer.interactive {
             self.interactive = looked.interactive.or(self.interactive.take());
         }
-        if self.background == before.background && !lanes.iter().any(|l| l.aged(now, rules).is_some()) {
+        if self.background == before.background && !offer.aged {
             self.background = looked.background.or(self.background.take());
         }
     }
@@ -214,30 +230,59 @@ impl Turn {
     }
 }
 
-/// Whose turn it is.
-fn turn<T>(lanes: &BTreeMap<LaneId, Lane<T>>, turns: &Turns, now: Micros, rules: &Rules) -> Option<(LaneId, Turn)> {
-    let interactive = after(lanes, turns.last(Class::Interactive), |lane| lane.next(Class::Interactive).is_some());
-    let Some(interactive) = interactive else {
-        let lane = after(lanes, turns.last(Class::Background), |lane| lane.next(Class::Background).is_some())?;
-        return Some((lane.clone(), Turn::Background));
-    };
-    if turns.burst >= rules.burst
-        && let Some(aged) = after(lanes, turns.last(Class::Background), |lane| lane.aged(now, rules).is_some())
-    {
-        return Some((aged.clone(), Turn::Aged));
-    }
-    Some((interactive.clone(), Turn::Interactive))
+/// The lanes in the order of their turns. What a lane can give only gets less, so one that was found empty is not
+/// looked at again.
+struct Ring<T> {
+    lanes: Vec<Lane<T>>,
+    /// Places of lanes that may have something.
+    interactive: BTreeSet<usize>,
+    background: BTreeSet<usize>,
+    aged: BTreeSet<usize>,
 }
 
-/// The first lane after `last` that will do, round the ring.
-fn after<'a, T>(
-    lanes: &'a BTreeMap<LaneId, Lane<T>>,
+impl<T> Ring<T> {
+    fn new(mut lanes: Vec<Lane<T>>) -> Self {
+        lanes.sort_by(|a, b| a.id.cmp(&b.id));
+        let having = |queue: fn(&Lane<T>) -> &VecDeque<Head<T>>| -> BTreeSet<usize> {
+            (0..lanes.len()).filter(|at| !queue(&lanes[*at]).is_empty()).collect()
+        };
+        let (interactive, background) = (having(|lane| &lane.interactive), having(|lane| &lane.background));
+        Self { aged: background.clone(), lanes, interactive, background }
+    }
+
+    /// Whose turn it is, and what for.
+    fn turn(&mut self, turns: &Turns, now: Micros, rules: &Rules) -> Option<(usize, Turn)> {
+        let Self { lanes, interactive, background, aged } = self;
+        let next = |class| move |lane: &Lane<T>| lane.next(class).is_some();
+        let Some(first) = after(lanes, interactive, turns.last(Class::Interactive), next(Class::Interactive)) else {
+            let lane = after(lanes, background, turns.last(Class::Background), next(Class::Background))?;
+            return Some((lane, Turn::Background));
+        };
+        if turns.burst >= rules.burst
+            && let Some(aged) =
+                after(lanes, aged, turns.last(Class::Background), |lane| lane.aged(now, rules).is_some())
+        {
+            return Some((aged, Turn::Aged));
+        }
+        Some((first, Turn::Interactive))
+    }
+}
+
+/// The first lane after `last` that will do, round the ring. Those that will not are let go.
+fn after<T>(
+    lanes: &[Lane<T>],
+    among: &mut BTreeSet<usize>,
     last: Option<&LaneId>,
     will_do: impl Fn(&Lane<T>) -> bool,
-) -> Option<&'a LaneId> {
-    let behind = lanes.iter().filter(|(id, _)| last.is_none_or(|last| *id > last));
-    let before = lanes.iter().filter(|(id, _)| last.is_some_and(|last| *id <= last));
-    behind.chain(before).find(|(_, lane)| will_do(lane)).map(|(id, _)| id)
+) -> Option<usize> {
+    let from = last.map_or(0, |last| lanes.partition_point(|lane| lane.id <= *last));
+    loop {
+        let at = among.range(from..).next().or_else(|| among.first()).copied()?;
+        if will_do(&lanes[at]) {
+            return Some(at);
+        }
+        among.remove(&at);
+    }
 }
 
 fn burst<T>(lane: &Lane<T>, turns: &Turns) -> u32 {

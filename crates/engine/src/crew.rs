@@ -10,6 +10,9 @@ use baton_core::job::Kind;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
+/// Slots from which the work is shared by two crews.
+const HALVED_FROM: usize = 64;
+
 pub(crate) struct Crew {
     pub kinds: Vec<Kind>,
     pub slots: usize,
@@ -31,11 +34,16 @@ impl Crew {
             registry.kinds().into_iter().partition(|kind| registry.is_internal(kind));
         let agents = agent_type().kind();
         let (agents, errands) = internal.into_iter().partition(|kind| *kind == agents);
-        let crews = [
-            Self::new(work, options.slots, true),
+        // While one half waits for its commit, the other begins and collects.
+        let half = if options.slots >= HALVED_FROM { options.slots / 2 } else { 0 };
+        let mut crews = vec![
+            Self::new(work.clone(), options.slots - half, true),
             Self::new(errands, options.errand_slots, false),
             Self::new(agents, options.agent_slots, false),
         ];
+        if half > 0 {
+            crews.push(Self::new(work, half, true));
+        }
         crews.into_iter().filter(|crew| !crew.kinds.is_empty()).map(Arc::new).collect()
     }
 }

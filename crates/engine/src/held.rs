@@ -51,8 +51,43 @@ const WAITING_MAX: usize = 10_000;
 /// Shared by the pool, which fills it, and by the beater and the sweeper, which look at it.
 #[derive(Default)]
 pub(crate) struct Held {
-    all: Mutex<BTreeMap<Fence, Holding>>,
+    all: Mutex<Holdings>,
     added: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Holdings {
+    by_fence: BTreeMap<Fence, Holding>,
+    /// How many leases last how long.
+    leases: BTreeMap<Span, usize>,
+}
+
+impl Holdings {
+    /// Whether none that is held lasts as short.
+    fn insert(&mut self, fence: Fence, holding: Holding) -> bool {
+        let lease = holding.lease;
+        let shorter = self.leases.keys().next().is_none_or(|shortest| lease < *shortest);
+        *self.leases.entry(lease).or_default() += 1;
+        if let Some(before) = self.by_fence.insert(fence, holding) {
+            self.uncount(before.lease);
+        }
+        shorter
+    }
+
+    fn remove(&mut self, fence: &Fence) -> Option<Holding> {
+        let gone = self.by_fence.remove(fence)?;
+        self.uncount(gone.lease);
+        Some(gone)
+    }
+
+    fn uncount(&mut self, lease: Span) {
+        if let Some(count) = self.leases.get_mut(&lease) {
+            *count -= 1;
+            if *count == 0 {
+                self.leases.remove(&lease);
+            }
+        }
+    }
 }
 
 /// A handler has ended.
@@ -63,49 +98,57 @@ pub(crate) struct Ended {
 }
 
 impl Held {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Fence, Holding>> {
+    fn all(&self) -> MutexGuard<'_, Holdings> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn add(&self, fence: Fence, lease: Span, asked_at: Instant, run: Run, at_stop: AtStop) {
         let good_until = asked_at + lease.to_std();
-        self.all().insert(fence, Holding { lease, good_until, overdue: false, run: Some(run), waits: false, at_stop });
-        self.added.send_replace(());
+        let holding = Holding { lease, good_until, overdue: false, run: Some(run), waits: false, at_stop };
+        if self.all().insert(fence, holding) {
+            self.added.send_replace(());
+        }
     }
 
-    /// Changes when something is held that was not before.
+    /// Changes when a lease is held that is shorter than all others.
     pub fn watch_added(&self) -> watch::Receiver<()> {
         self.added.subscribe()
     }
 
     /// Of all leases, how long the shortest lasts without a beat.
     pub fn shortest_lease(&self) -> Option<Span> {
-        self.all().values().map(|h| h.lease).min()
+        self.all().leases.keys().next().copied()
     }
 
     /// What becomes of the job if it is stopped because its node stops.
     pub fn at_stop(&self, fence: &Fence) -> AtStop {
-        self.all().get(fence).map_or(AtStop::GiveBack, |h| h.at_stop)
+        self.all().by_fence.get(fence).map_or(AtStop::GiveBack, |h| h.at_stop)
     }
 
     /// Handlers that run and are waited for, except for those that only wait themselves, up to a number.
     pub fn busy(&self) -> usize {
         let all = self.all();
-        let running = all.values().filter(|h| h.run.is_some());
+        let running = all.by_fence.values().filter(|h| h.run.is_some());
         let (waiting, busy): (Vec<_>, Vec<_>) = running.partition(|h| h.waits);
         busy.len() + waiting.len().saturating_sub(WAITING_MAX)
     }
 
     /// The handler waits for somebody outside from now on, or works again.
     pub fn waits(&self, fence: &Fence, waits: bool) {
-        if let Some(holding) = self.all().get_mut(fence) {
+        if let Some(holding) = self.all().by_fence.get_mut(fence) {
             holding.waits = waits;
         }
     }
 
-    /// The handler has ended; whose it was. The lease is held on until it is settled.
-    pub fn handler_ended(&self, task: Id) -> Option<Ended> {
-        self.all().iter_mut().find_map(|(fence, holding)| {
+    /// A handler has ended: whether it was still waited for. The lease is held on until it is settled.
+    pub fn handler_ended(&self, fence: Fence, task: Id) -> Option<Ended> {
+        let run = self.all().by_fence.get_mut(&fence)?.run.take_if(|run| run.task.id() == task)?;
+        Some(Ended { fence, sent_off: run.sent_off })
+    }
+
+    /// The same where it could not say whose it was.
+    pub fn handler_gone(&self, task: Id) -> Option<Ended> {
+        self.all().by_fence.iter_mut().find_map(|(fence, holding)| {
             let run = holding.run.take_if(|run| run.task.id() == task)?;
             Some(Ended { fence: fence.clone(), sent_off: run.sent_off })
         })
@@ -117,18 +160,18 @@ impl Held {
     }
 
     pub fn fences(&self) -> Vec<Fence> {
-        self.all().keys().cloned().collect()
+        self.all().by_fence.keys().cloned().collect()
     }
 
     pub fn holds(&self) -> BTreeSet<Fence> {
-        self.all().keys().cloned().collect()
+        self.all().by_fence.keys().cloned().collect()
     }
 
     /// The store has heard a beat that was sent at `sent_at`.
     pub fn beaten(&self, fences: &[Fence], sent_at: Instant) {
         let mut all = self.all();
         for fence in fences {
-            if let Some(holding) = all.get_mut(fence) {
+            if let Some(holding) = all.by_fence.get_mut(fence) {
                 holding.good_until = sent_at + holding.lease.to_std();
                 holding.overdue = false;
             }
@@ -138,14 +181,14 @@ impl Held {
     /// Somebody wants the job to end: its handler is told, and what it works on is interrupted, as
     /// soon as that is known.
     pub fn cancel(&self, fence: &Fence) {
-        if let Some(run) = self.all().get_mut(fence).and_then(|h| h.run.as_mut()) {
+        if let Some(run) = self.all().by_fence.get_mut(fence).and_then(|h| h.run.as_mut()) {
             run.ask();
         }
     }
 
     /// The handler says what it works on outside; `cancelled` if somebody wants it to end.
     pub fn works_on(&self, fence: &Fence, context: Context, cancelled: bool) {
-        if let Some(run) = self.all().get_mut(fence).and_then(|h| h.run.as_mut()) {
+        if let Some(run) = self.all().by_fence.get_mut(fence).and_then(|h| h.run.as_mut()) {
             run.interrupted &= run.context == context;
             run.context = context;
             if cancelled || *run.cancel.borrow() {
@@ -167,7 +210,7 @@ impl Held {
     /// many leases that is news of.
     pub fn stop_overdue(&self, by: Instant) -> usize {
         let mut news = 0;
-        for holding in self.all().values_mut().filter(|h| h.good_until < by) {
+        for holding in self.all().by_fence.values_mut().filter(|h| h.good_until < by) {
             if let Some(run) = &mut holding.run {
                 run.send_off();
                 run.stop();
@@ -180,7 +223,7 @@ impl Held {
 
     /// Asks every handler to end, because the node does.
     pub fn ask_all(&self) {
-        for run in self.all().values_mut().filter_map(|h| h.run.as_mut()) {
+        for run in self.all().by_fence.values_mut().filter_map(|h| h.run.as_mut()) {
             run.send_off();
             run.ask();
         }
@@ -188,7 +231,7 @@ impl Held {
 
     /// Stops every handler, because the node does.
     pub fn stop_all(&self) {
-        for run in self.all().values_mut().filter_map(|h| h.run.as_mut()) {
+        for run in self.all().by_fence.values_mut().filter_map(|h| h.run.as_mut()) {
             run.send_off();
             run.stop();
         }
@@ -196,7 +239,7 @@ impl Held {
 
     /// When the next handler has run long enough.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.all().values().filter_map(|h| h.run.as_ref()?.times_out).min()
+        self.all().by_fence.values().filter_map(|h| h.run.as_ref()?.times_out).min()
     }
 
     /// Stops the handlers that have run long enough, and waits for them no longer.
@@ -211,7 +254,7 @@ impl Held {
 
     fn leave_behind(&self, which: impl Fn(&Run) -> bool) -> Vec<Fence> {
         let mut left = Vec::new();
-        for (fence, holding) in self.all().iter_mut() {
+        for (fence, holding) in &mut self.all().by_fence {
             if let Some(mut run) = holding.run.take_if(|run| which(run)) {
                 run.ask();
                 run.stop();

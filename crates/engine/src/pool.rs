@@ -45,7 +45,7 @@ struct Pending {
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     crew: Arc<Crew>,
-    running: JoinSet<Outcome>,
+    running: JoinSet<(Fence, Outcome)>,
     pending: Vec<Pending>,
     turns: Turns,
     fruitless: u32,
@@ -210,12 +210,13 @@ impl Pool {
         let began = Instant::now();
         let (go, held) = oneshot::channel();
         let runs = handler.clone();
+        let whose = fence.clone();
         let task = self.running.spawn(async move {
             // Not before it is among those that are held: whoever wants it to end looks there.
             let _ = held.await;
             let outcome = runs.run(cx, payload).await;
             metrics::histogram!("baton_handler_seconds", "type" => name).record(began.elapsed().as_secs_f64());
-            outcome
+            (whose, outcome)
         });
         let times_out = timeout.and_then(|span| began.checked_add(span.to_std()));
         self.crew.held.add(
@@ -267,13 +268,17 @@ impl Pool {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
-        let (task, outcome) = match ended {
-            Ok((task, outcome)) => (task, Some(outcome)),
-            Err(e) if e.is_cancelled() => (e.id(), None),
-            Err(e) => (e.id(), Some(Outcome::Failed(Failure::new("handler_panicked", "the handler panicked")))),
+    fn ended(&mut self, ended: Result<(Id, (Fence, Outcome)), JoinError>) {
+        let held = &self.crew.held;
+        let (known, outcome) = match ended {
+            Ok((task, (fence, outcome))) => (held.handler_ended(fence, task), Some(outcome)),
+            Err(e) if e.is_cancelled() => (held.handler_gone(e.id()), None),
+            Err(e) => {
+                let failure = Failure::new("handler_panicked", "the handler panicked");
+                (held.handler_gone(e.id()), Some(Outcome::Failed(failure)))
+            }
         };
-        let Some(Ended { fence, sent_off }) = self.crew.held.handler_ended(task) else {
+        let Some(Ended { fence, sent_off }) = known else {
             // Its lease is lost or was settled without it.
             if outcome.is_some() {
                 metrics::counter!("baton_outcomes_discarded_total").increment(1);
@@ -322,7 +327,13 @@ impl Pool {
         };
         tokio::select! {
             biased;
-            Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+            Some(ended) = self.running.join_next_with_id() => {
+                self.ended(ended);
+                if !self.running.is_empty() {
+                    // Those that end at the same time are settled in the same commit.
+                    tokio::task::yield_now().await;
+                }
+            }
             Ok(()) = stopping.changed() => {}
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}
             () = tokio::time::sleep(rest) => {}

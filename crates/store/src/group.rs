@@ -26,6 +26,9 @@ use tokio::sync::oneshot;
 
 /// Commands that are committed together at most.
 pub const GROUP_MAX: usize = 512;
+/// From so many on, works that were submitted together are a group of their own: waiting for others gains them
+/// nothing, and whoever submitted others does something else meanwhile.
+pub(crate) const LARGE: usize = 128;
 /// Submissions that may wait at once; whoever comes then waits to be let in.
 pub const QUEUE_MAX: usize = 4_096;
 /// How often a command may say that it needs to see more.
@@ -142,6 +145,12 @@ pub(crate) enum Message {
     Works(Vec<Work>),
     /// Finish what waits, then stop and say so.
     Close(oneshot::Sender<()>),
+}
+
+impl Message {
+    pub fn is_large(&self) -> bool {
+        matches!(self, Self::Works(works) if works.len() >= LARGE)
+    }
 }
 
 /// Rows that no longer speak, so no command is asked.

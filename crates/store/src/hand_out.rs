@@ -6,8 +6,8 @@ use baton_core::canon::Json;
 use baton_core::command::Actor;
 use baton_core::job::Job;
 use baton_core::job::claim::claim;
-use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Place};
-use baton_core::{Micros, World};
+use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Offer, Place};
+use baton_core::{JobId, Micros, World};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Lanes that one claim walks over to find some that have something to give.
@@ -23,6 +23,12 @@ pub(crate) struct Candidate {
     pub place: Place,
     pub job: Job,
     pub payload: Json,
+}
+
+/// The same once its job is part of the world.
+struct Offered {
+    job: JobId,
+    payload: Json,
 }
 
 /// What the database found for an ask.
@@ -42,41 +48,42 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     let actor = Actor::Worker(ask.worker.clone());
     let rules = &env.defs.rules;
     let (more, next_due) = (found.more, found.next_due);
-    let lanes: Vec<Lane<Candidate>> =
+    let lanes: Vec<Lane<Offered>> =
         found.lanes.into_iter().map(|(id, heads)| lane(ask, id, heads, world, env)).collect();
+    let offer = Offer::of(&lanes, env.now, rules);
     let mut turns = ask.turns.clone();
     let mut leased = Vec::new();
-    for picked in schedule::pick(lanes.clone(), &mut turns, ask.slots, env.now, rules) {
+    for picked in schedule::pick(lanes, &mut turns, ask.slots, env.now, rules) {
         let (org, key) = &picked.lane;
-        let Candidate { job, payload, .. } = picked.item;
+        let Offered { job, payload } = picked.item;
         // A command of this group may have merged something into it.
-        let payload = world.new_payload(org, job.id).cloned().unwrap_or(payload);
-        let Some(job) = world.job(org, job.id) else { continue };
+        let payload = world.new_payload(org, job).cloned().unwrap_or(payload);
+        let Some(job) = world.job(org, job) else { continue };
         if let Some((job, changes)) = claim(job, &payload, &ask.worker, env.defs, env.now) {
             world.apply(org, &actor, env.now, changes);
             world.set_burst(org, key, picked.burst);
             leased.push(Leased { job, payload, at: env.now });
         }
     }
-    turns.move_on(&ask.turns, &lanes, found.looked, env.now, rules);
+    turns.move_on(&ask.turns, offer, found.looked);
     let more = more && leased.len() < ask.slots;
     Claimed { leased, next_due, now: env.now, turns, more }
 }
 
 /// A lane as it stands now: a command of this group may have touched it or its jobs.
-fn lane(ask: &Ask, id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Candidate> {
+fn lane(ask: &Ask, id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Offered> {
     let (org, key) = &id;
-    let mut queues: [Vec<Head<Candidate>>; 2] = [Vec::new(), Vec::new()];
-    for candidate in heads {
-        let job = candidate.job.clone().ready_at(env.now);
-        world.load_job(org, job.id, Some(job));
-        let Some(job) = world.job(org, candidate.job.id) else { continue };
+    let mut queues: [Vec<Head<Offered>>; 2] = [Vec::new(), Vec::new()];
+    for Candidate { place, job, payload } in heads {
+        let id = job.id;
+        world.load_job(org, id, Some(job.ready_at(env.now)));
+        let Some(job) = world.job(org, id) else { continue };
         let entry = env.defs.entry(org, &job.kind);
         if !job.claimable(env.now) || !entry.is_some_and(|entry| ask.serves(entry.served)) {
             continue;
         }
         let brings_slot = job.status.holds_slot();
-        let head = Head { place: candidate.place, since: job.since, brings_slot, item: candidate };
+        let head = Head { place, since: job.since, brings_slot, item: Offered { job: id, payload } };
         queues[usize::from(Class::of(head.place.priority) == Class::Background)].push(head);
     }
     let [interactive, background] = queues.map(|mut queue| {

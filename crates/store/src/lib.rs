@@ -29,6 +29,8 @@ mod ports;
 mod postgres;
 #[cfg(feature = "faults")]
 pub mod raw;
+#[cfg(feature = "faults")]
+pub mod raw_queue;
 mod records;
 mod run_audit;
 mod runs;

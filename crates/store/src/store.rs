@@ -119,12 +119,18 @@ impl Store {
         if !works.is_empty() {
             self.send(works).await?;
         }
+        // The last of a group is answered last: whoever waits for that first is woken once, not once for each.
+        let claimed = match claim {
+            Some(heard) => Some(heard.await),
+            None => None,
+        };
         let mut settled = Vec::with_capacity(answers.len());
-        for heard in answers {
+        for heard in answers.into_iter().rev() {
             settled.push(settled_of(hear::<Settle>(heard).await));
         }
-        let claimed = match claim {
-            Some(heard) => heard.await.map_err(|_| StoreError::Closed)??,
+        settled.reverse();
+        let claimed = match claimed {
+            Some(heard) => heard.map_err(|_| StoreError::Closed)??,
             None => Claimed::default(),
         };
         let Claimed { leased, next_due, now, turns, more } = claimed;

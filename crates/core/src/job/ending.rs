@@ -8,13 +8,14 @@ use crate::definition::{Definitions, Moment};
 use crate::retry::Class;
 use crate::time::Micros;
 use crate::timer;
-use serde_json::{Value, json};
+use crate::told::Told;
+use serde_json::json;
 
 /// How a job ends, and what its hooks need to hear of it.
 pub(super) struct Finish<'a> {
     pub ending: Ending,
     pub kind: &'static str,
-    pub more: Value,
+    pub more: Told,
     pub defs: &'a Definitions,
     pub payload: Option<&'a Json>,
     pub now: Micros,
@@ -81,14 +82,14 @@ impl Scene<'_> {
         if failure.class != Class::of_code(&failure.code) {
             job.aside_mut().class = Some(failure.class);
         }
-        let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code });
+        let more = json!({ "class": failure.class.as_str(), "failures": job.failures, "reason": failure.code }).into();
         let Scene { defs, payload, now } = self;
         job.ended(Finish { ending: Ending::Error(failure), kind: "job.failed", more, defs, payload, now })
     }
 
     pub fn cancel(self, job: &Job, reason: &str) -> Result<Changes, state::IllegalMove> {
         let ending = Ending::Cancelled(reason.to_owned());
-        let more = json!({ "from": job.status.state().as_str(), "reason": reason });
+        let more = json!({ "from": job.status.state().as_str(), "reason": reason }).into();
         let Scene { defs, payload, now } = self;
         job.ended(Finish { ending, kind: "job.cancelled", more, defs, payload, now })
     }

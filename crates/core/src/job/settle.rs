@@ -13,6 +13,7 @@ use crate::name::OrgId;
 use crate::retry::{self, Spent, Verdict};
 use crate::rng::Rng;
 use crate::time::Micros;
+use crate::told::Told;
 use crate::world::View;
 use serde_json::json;
 
@@ -111,7 +112,7 @@ impl Settle {
                 None => job.ended(Finish {
                     ending: Ending::Result(result.clone()),
                     kind: "job.completed",
-                    more: json!({ "result_sha256": result.digest(), "token": job.token }),
+                    more: Told::none().and("result_sha256", &result.digest()).and("token", &job.token),
                     defs,
                     payload,
                     now,

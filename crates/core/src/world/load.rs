@@ -130,8 +130,16 @@ impl World {
         self.lanes.get(&(org.clone(), key.clone())).and_then(|entry| entry.now.as_ref())
     }
 
+    /// Whether it was looked for, found or not.
+    pub fn knows_lane(&self, org: &OrgId, key: &LaneKey) -> bool {
+        self.lanes.contains_key(&(org.clone(), key.clone()))
+    }
+
     /// The payload that a command has given a job meanwhile.
     pub fn new_payload(&self, org: &OrgId, id: JobId) -> Option<&Json> {
+        if self.repaid.is_empty() {
+            return None;
+        }
         let key = (org.clone(), id);
         self.repaid.contains(&key).then(|| self.payloads.get(&key))?
     }

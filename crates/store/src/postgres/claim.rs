@@ -60,6 +60,7 @@ fn has(slot: i16) -> String {
 /// the last org.
 pub(super) fn walk_sql() -> String {
     let (brings, needs) = (has(0), has(1));
+    // OFFSET 0 keeps what is asked of a lane from being asked twice; most lanes are full, so that comes first.
     let lanes = format!(
         "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
          SELECT coalesce(nullif($5::text, ''), $8::text) COLLATE \"C\", $6::text COLLATE \"C\", $5::text = '', 0, 0, false, false UNION ALL \
@@ -69,10 +70,10 @@ pub(super) fn walk_sql() -> String {
               AND (l.org, l.lane) > (w.org, w.lane) AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
              (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
               AND l.org >= $8::text AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
-         CROSS JOIN LATERAL (SELECT c.has_row, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' \
-             AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open FROM ( \
+         CROSS JOIN LATERAL (SELECT c.has_row, ({brings} OR NOT c.full AND {needs}) AND NOT EXISTS (SELECT 1 FROM doc d \
+             WHERE d.org = n.org AND d.class = 'lane' AND d.key = n.lane AND d.flag) AS open FROM ( \
              SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
-             WHERE x.org = n.org AND x.key = n.lane) c) o \
+             WHERE x.org = n.org AND x.key = n.lane) c OFFSET 0) o \
          WHERE w.looked < {LOOK_MAX} AND w.gave < $7::int AND NOT (n.wrapped AND $5::text <> '' AND (n.org, n.lane) > \
          ($5::text COLLATE \"C\", $6::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
     );
@@ -93,12 +94,13 @@ pub(super) fn named_sql() -> String {
     heads_sql(&lanes, "greatest(k.max - k.running, 0)")
 }
 
-/// Behind the parameters of the heads: $5 and $6 jobs, $7 and $8 the first and the last org, $9 lanes, if not all.
+/// Behind the parameters of the heads: $5 and $6 jobs, $7 and $8 the first and the last org, $9 lanes, if not all. A
+/// lane without a row is never full, so it needs no second look.
 pub(super) fn moving_sql() -> String {
     let lanes = "WITH lanes AS (SELECT DISTINCT l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
-         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, l.kept AS has_row \
+         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, true AS has_row \
          FROM unnest($5::text[], $6::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-         (SELECT y.org, y.lane, y.kept FROM live y WHERE y.org = k.org AND y.id = k.id OFFSET 0) l \
+         (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
          WHERE l.org >= $7::text AND l.org <= $8::text AND ($9::text[] IS NULL OR l.lane = ANY ($9)))";
     heads_sql(lanes, "k.max")
 }

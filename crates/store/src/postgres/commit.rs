@@ -161,5 +161,6 @@ pub(super) fn committed(shared: &Shared, world: &World) {
         shared.tail.notify_one();
     }
     shared.outbox.post(stirred);
+    shared.litter.add(world);
     group::observe(&shared.options, world);
 }

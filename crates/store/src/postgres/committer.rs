@@ -3,7 +3,8 @@
 //!
 //! Two at work would only get in each other's way: they want the same rows (an org's account, a lane), each
 //! would get half of what waits, and a statement for many rows costs little more than one for few. So the first
-//! does everything, and the others step in while it is held up, by a row that another node holds for instance.
+//! does everything, and the others step in while it is held up, by a row that another node holds for instance, or by
+//! a submission that is large enough to be a group of its own, such as a turn of a pool with many slots.
 
 use super::commit::{Failed, Patience, attempt, committed};
 use super::link::{self, Link};
@@ -44,6 +45,9 @@ struct Line {
 struct First {
     /// Counts the beginnings and the ends of its groups, so it is odd while it is at one.
     turns: AtomicU64,
+    /// It is at a large group.
+    at_large: AtomicBool,
+    large: Notify,
     /// The others are not watching; the next group wakes them.
     unwatched: AtomicBool,
     watch: Notify,
@@ -52,8 +56,12 @@ struct First {
 }
 
 impl First {
-    fn begins(&self) {
+    fn begins(&self, large: bool) {
+        self.at_large.store(large, Ordering::SeqCst);
         self.turns.fetch_add(1, Ordering::SeqCst);
+        if large {
+            self.large.notify_waiters();
+        }
         if self.unwatched.swap(false, Ordering::SeqCst) {
             self.watch.notify_waiters();
         }
@@ -65,11 +73,20 @@ impl First {
         self.free.notify_waiters();
     }
 
-    /// Until it has been at one group for too long.
+    /// Until it has been at one group for too long, or is at one that will take long.
     async fn held_up(&self) -> u64 {
         loop {
+            let mut large = pin!(self.large.notified());
+            large.as_mut().enable();
             let turns = self.turns.load(Ordering::SeqCst);
-            tokio::time::sleep(HELD_UP).await;
+            if turns % 2 == 1 && self.at_large.load(Ordering::SeqCst) {
+                return turns;
+            }
+            tokio::select! {
+                biased;
+                () = large => continue,
+                () = tokio::time::sleep(HELD_UP) => {}
+            }
             if self.turns.load(Ordering::SeqCst) != turns {
                 continue;
             }
@@ -137,6 +154,7 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
         };
         let mut works = Vec::new();
         let mut closing = None;
+        let mut large;
         let permit = {
             let mut waiting = line.waiting.lock().await;
             let message = tokio::select! {
@@ -149,17 +167,20 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
                 message = waiting.recv() => message,
             };
             let Some(message) = message else { return };
+            large = message.is_large();
             take(message, &mut works, &mut closing);
             while works.len() < group_max(&shared)
+                && !large
                 && closing.is_none()
                 && let Ok(message) = waiting.try_recv()
             {
+                large = message.is_large();
                 take(message, &mut works, &mut closing);
             }
             line.busy.acquire().await
         };
         if first {
-            line.first.begins();
+            line.first.begins(large);
         }
         // What a purge removes must not be what the commands beside it have just loaded.
         let (purges, works): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| matches!(work, Work::Purge(_)));

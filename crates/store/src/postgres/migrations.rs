@@ -6,7 +6,7 @@ use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use std::time::Duration;
 use tokio_postgres::{Client, Config, Error, GenericClient};
 
-const ALL: [Migration; 5] = [
+const ALL: [Migration; 6] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -15,6 +15,7 @@ const ALL: [Migration; 5] = [
     Migration { version: 4, name: "door", oldest: 4, sql: include_str!("migrations/0004_door.sql") },
     // Older binaries would fail on timers and subjects that they do not know.
     Migration { version: 5, name: "runs", oldest: 5, sql: include_str!("migrations/0005_runs.sql") },
+    Migration { version: 6, name: "queue_speed", oldest: 5, sql: include_str!("migrations/0006_queue_speed.sql") },
 ];
 
 /// How long a node waits while another one migrates.

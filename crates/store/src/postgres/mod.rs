@@ -27,6 +27,7 @@ mod rows;
 mod run_rows;
 mod statements;
 mod tailer;
+mod tidy;
 mod write;
 mod write_queue;
 
@@ -90,6 +91,7 @@ pub(in crate::postgres) struct Shared {
     /// Wakes the tailer: there may be new events.
     pub tail: Notify,
     pub outbox: notify::Outbox,
+    pub litter: tidy::Litter,
 }
 
 impl Shared {
@@ -188,12 +190,14 @@ impl Db {
             news: Notify::new(),
             tail: Notify::new(),
             outbox: notify::Outbox::default(),
+            litter: tidy::Litter::default(),
         });
         learn::first(&shared).await?;
-        let (waker, followed, learner) = (shared.clone(), shared.clone(), shared.clone());
+        let (waker, followed, tidied, learner) = (shared.clone(), shared.clone(), shared.clone(), shared.clone());
         let mut tasks = vec![
             keep_up("wake-ups", move || notify::run(waker.clone(), notify::channel(&schema))),
             keep_up("tailer", move || tailer::run(followed.clone())),
+            keep_up("tidying", move || tidy::run(tidied.clone())),
             keep_up("learner", move || learn::run(learner.clone())),
         ];
         tasks.extend(committer::spawn(&shared, waiting, COMMITTERS));

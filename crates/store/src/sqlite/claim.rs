@@ -10,12 +10,34 @@ use baton_core::canon::Json;
 use baton_core::job::Job;
 use baton_core::lane::LaneKey;
 use baton_core::schedule::{Class, LaneId, Place};
-use baton_core::{Micros, OrgId, World, doc};
+use baton_core::{Micros, OrgId, World};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
+
+/// The jobs of a lane and a class that can be handed out, best first, with their payloads.
+static HEADS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, {PAYLOAD} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2
+         AND l.lane = ?3 AND l.slot = ?4 ORDER BY l.priority, l.ord LIMIT ?5",
+        rows::LIVE
+    )
+});
+
+/// Background jobs of a lane, those first that have waited for longest.
+static LONGEST: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, {PAYLOAD} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
+         AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
+        rows::LIVE
+    )
+});
+
+/// Behind the columns of a live job.
+const PAYLOAD: &str = "(SELECT j.payload FROM job j WHERE j.org = l.org AND j.id = l.id)";
 
 /// One look for one ask.
 struct Look<'a> {
@@ -28,6 +50,7 @@ struct Look<'a> {
     competing: bool,
     /// Lanes that commands of this group move jobs in: they may be free when it is decided.
     moving: &'a BTreeSet<LaneId>,
+    paused: BTreeSet<LaneId>,
     found: Found,
 }
 
@@ -46,7 +69,8 @@ pub(super) fn find(
         )?
         .execute((phase::READY, now.0, PROMOTE_MAX))?;
     let found = Found { promoted: promoted > 0, ..Found::default() };
-    let mut look = Look { conn, world, ask, want: *want, competing: false, moving, found };
+    let paused = load::paused_lanes(conn)?;
+    let mut look = Look { conn, world, ask, want: *want, competing: false, moving, paused, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
@@ -129,11 +153,12 @@ impl Look<'_> {
     /// Shows what a lane could give of a class; whether it could.
     fn open(&mut self, id: &LaneId, class: Class) -> rusqlite::Result<bool> {
         let (org, lane) = id;
-        let paused = doc::Key { class: doc::Class::Lane, key: lane.as_str().to_owned() };
-        if load::flagged(self.conn, org, &paused)? {
+        if self.paused.contains(id) {
             return Ok(false);
         }
-        self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+        if !self.world.knows_lane(org, lane) {
+            self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+        }
         let moving = self.moving.contains(id);
         let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));
@@ -168,11 +193,7 @@ impl Look<'_> {
         if most == 0 {
             return Ok(());
         }
-        let mut ready = self.conn.prepare_cached(&format!(
-            "SELECT {} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2
-             AND l.lane = ?3 AND l.slot = ?4 ORDER BY l.priority, l.ord LIMIT ?5",
-            rows::LIVE
-        ))?;
+        let mut ready = self.conn.prepare_cached(&HEADS)?;
         let params = (class.number(), org.as_str(), lane.as_str(), slot, row_limit(SCAN_MAX.max(most)));
         let mut scan = ready.query(params)?;
         let before = heads.len();
@@ -183,18 +204,14 @@ impl Look<'_> {
             if !self.ask.wants(&job) {
                 continue;
             }
-            heads.push(self.candidate(row, job)?);
+            heads.push(candidate(row, job)?);
         }
         Ok(())
     }
 
     /// The background jobs that have waited for longest, as many as the lane could give.
     fn longest(&self, org: &OrgId, lane: &LaneKey, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let mut waiting = self.conn.prepare_cached(&format!(
-            "SELECT {} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
-             AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
-            rows::LIVE
-        ))?;
+        let mut waiting = self.conn.prepare_cached(&LONGEST)?;
         let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX.max(most))))?;
         let mut found = 0;
         while found < most
@@ -206,20 +223,18 @@ impl Look<'_> {
             }
             found += 1;
             if heads.iter().all(|head| head.job.id != job.id) {
-                heads.push(self.candidate(row, job)?);
+                heads.push(candidate(row, job)?);
             }
         }
         Ok(())
     }
+}
 
-    fn candidate(&self, row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
-        let mut payload = self.conn.prepare_cached("SELECT payload FROM job WHERE org = ?1 AND id = ?2")?;
-        let text: Option<String> =
-            payload.query_row((job.org.as_str(), job.id.0.as_bytes()), |row| row.get(0)).optional()?;
-        let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
-        let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
-        Ok(Candidate { place, job, payload: Json::stored(text) })
-    }
+fn candidate(row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
+    let text: Option<String> = row.get(rows::LIVE_LEN)?;
+    let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
+    let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
+    Ok(Candidate { place, job, payload: Json::stored(text) })
 }
 
 fn lane_id(row: &Row<'_>) -> rusqlite::Result<LaneId> {

@@ -1,6 +1,7 @@
 //! One group in one transaction.
 
 use super::open_agents::OpenAgents;
+use super::open_jobs::OpenJobs;
 use super::writer::{Inner, Writer};
 use super::{claim, load, store_error, write};
 use crate::error::StoreError;
@@ -129,6 +130,7 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
         if matches!(&ended, Some(Err(_))) {
             // Whatever it was: what is read again from the file is right.
             inner.open_agents = OpenAgents::default();
+            inner.open_jobs = OpenJobs::default();
         }
         if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
             (inner.next_pos, inner.next_ord) = numbered;
@@ -171,7 +173,7 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     let now = super::writer::now(&writer.options);
     let defs = &*writer.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
-    let mut world = load::world(&inner.conn, &inner.open_agents, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
+    let mut world = load::world(inner, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
@@ -224,6 +226,7 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], world: &World)
         },
     }
     inner.open_agents.learn(world);
+    inner.open_jobs.learn(world);
     writer.known.learn_from(world);
     writer.signals.stir(group::stirred(world));
     writer.signals.publish(inner.next_pos - 1);

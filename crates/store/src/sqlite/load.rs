@@ -1,9 +1,12 @@
 //! Loading what a group must see. The one writer is alone, so nothing needs locking.
 
+use super::many::Many;
 use super::open_agents::OpenAgents;
+use super::open_jobs::OpenJobs;
 use super::query;
 use super::rows::{self, live_job, uuid};
 use super::run_rows;
+use super::writer::Inner;
 use crate::group::Plan;
 use crate::known::Stored;
 use baton_core::canon::Json;
@@ -15,16 +18,23 @@ use baton_core::id::DefinitionId;
 use baton_core::job::Job;
 use baton_core::lane::{self, LaneKey};
 use baton_core::once::{self, Rendered};
+use baton_core::schedule::LaneId;
 use baton_core::seal::SealHead;
 use baton_core::world::Message;
 use baton_core::{JobId, OrgId, World, dedupe};
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-pub(super) fn world(conn: &Connection, open: &OpenAgents, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
+static LIVE_BY_ID: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} FROM live l WHERE l.org = ?1 AND l.id = ?2", rows::LIVE));
+
+pub(super) fn world(inner: &Inner, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
+    let Inner { conn, open_agents, open_jobs, .. } = inner;
     let mut world = World::default();
     for (org, reads) in &plan.reads {
-        Loading { conn, open, org, defs, world: &mut world }.reads(reads)?;
+        let live = Many::new(conn, &LIVE_BY_ID);
+        Loading { conn, open_agents, open_jobs, org, defs, world: &mut world, live }.reads(reads)?;
     }
     for key in &plan.onces {
         world.load_once(key.clone(), once(conn, key)?);
@@ -35,15 +45,17 @@ pub(super) fn world(conn: &Connection, open: &OpenAgents, plan: &Plan, defs: &De
 /// What one org's commands must see.
 struct Loading<'a> {
     conn: &'a Connection,
-    open: &'a OpenAgents,
+    open_agents: &'a OpenAgents,
+    open_jobs: &'a OpenJobs,
     org: &'a OrgId,
     defs: &'a Definitions,
     world: &'a mut World,
+    live: Many<'a>,
 }
 
 impl Loading<'_> {
     fn reads(&mut self, reads: &Reads) -> rusqlite::Result<()> {
-        let Self { conn, open, org, .. } = *self;
+        let Self { conn, open_agents, org, .. } = *self;
         for key in &reads.definitions {
             self.world.load_definition(org, key.clone(), definition(conn, org, key)?);
         }
@@ -54,7 +66,7 @@ impl Loading<'_> {
             self.world.load_run(org, *id, run_rows::load_run(conn, org, *id)?);
         }
         for id in &reads.agents {
-            let agent = match open.get(org, *id) {
+            let agent = match open_agents.get(org, *id) {
                 Some(agent) => Some(agent.clone()),
                 None => run_rows::load_agent(conn, org, *id)?,
             };
@@ -110,9 +122,9 @@ impl Loading<'_> {
     /// A job with its lane, and with its payload if its type has hooks.
     fn job(&mut self, id: JobId) -> rusqlite::Result<()> {
         let Self { conn, org, defs, .. } = *self;
-        let found = job(conn, org, id)?;
+        let found = self.hot(id)?;
         if let Some(job) = &found {
-            if job.lane.kept {
+            if job.lane.kept && !self.world.knows_lane(org, &job.lane.key) {
                 self.world.load_lane(org, &job.lane.key, lane(conn, org, &job.lane.key)?);
             }
             if defs.wants_payload(org, &job.kind) {
@@ -124,6 +136,24 @@ impl Loading<'_> {
         }
         self.world.load_job(org, id, found);
         Ok(())
+    }
+
+    fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Job>> {
+        let Self { conn, org, open_jobs, .. } = *self;
+        if let Some(job) = open_jobs.get(org, id) {
+            return Ok(Some(job.clone()));
+        }
+        let key = (org.as_str(), id.0.as_bytes());
+        let live = self.live.get()?.query_row(key, live_job).optional()?;
+        if live.is_some() {
+            return Ok(live);
+        }
+        conn.prepare_cached(&format!(
+            "SELECT {} FROM job j WHERE j.org = ?1 AND j.id = ?2 AND j.state IS NOT NULL",
+            rows::ENDED
+        ))?
+        .query_row(key, |row| rows::ended_job(row, 0))
+        .optional()
     }
 
     /// The same with all that is known of it.
@@ -140,22 +170,6 @@ impl Loading<'_> {
         }
         Ok(())
     }
-}
-
-fn job(conn: &Connection, org: &OrgId, id: JobId) -> rusqlite::Result<Option<Job>> {
-    let live = conn
-        .prepare_cached(&format!("SELECT {} FROM live l WHERE l.org = ?1 AND l.id = ?2", rows::LIVE))?
-        .query_row((org.as_str(), id.0.as_bytes()), live_job)
-        .optional()?;
-    if live.is_some() {
-        return Ok(live);
-    }
-    conn.prepare_cached(&format!(
-        "SELECT {} FROM job j WHERE j.org = ?1 AND j.id = ?2 AND j.state IS NOT NULL",
-        rows::ENDED
-    ))?
-    .query_row((org.as_str(), id.0.as_bytes()), |row| rows::ended_job(row, 0))
-    .optional()
 }
 
 pub(super) fn lane(conn: &Connection, org: &OrgId, key: &LaneKey) -> rusqlite::Result<Option<lane::Row>> {
@@ -203,13 +217,11 @@ pub(super) fn doc(conn: &Connection, org: &OrgId, key: &doc::Key) -> rusqlite::R
         .optional()
 }
 
-/// Whether a document is there and has its flag up.
-pub(super) fn flagged(conn: &Connection, org: &OrgId, key: &doc::Key) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM doc WHERE org = ?1 AND class = ?2 AND key = ?3 AND flag")?.exists((
-        org.as_str(),
-        key.class.as_str(),
-        &key.key,
-    ))
+/// Few are, as a rule none: looking for all at once is less than looking for each.
+pub(super) fn paused_lanes(conn: &Connection) -> rusqlite::Result<BTreeSet<LaneId>> {
+    conn.prepare_cached("SELECT org, key FROM doc INDEXED BY doc_paused WHERE class = 'lane' AND flag = 1")?
+        .query_map([], |row| Ok((rows::parsed(row, 0)?, rows::parsed(row, 1)?)))?
+        .collect()
 }
 
 fn definition(conn: &Connection, org: &OrgId, key: &definition::Key) -> rusqlite::Result<Option<Definition>> {

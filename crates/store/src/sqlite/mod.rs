@@ -15,10 +15,12 @@ mod data_dir;
 #[cfg(feature = "faults")]
 mod disk;
 mod load;
+mod many;
 mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
 mod open_agents;
+mod open_jobs;
 mod query;
 mod query_queue;
 mod query_run;
@@ -26,6 +28,7 @@ mod readers;
 mod rows;
 mod run_rows;
 mod write;
+mod write_jobs;
 mod write_queue;
 mod writer;
 

@@ -4,6 +4,7 @@ use super::checkpoint::{self, Checkpointer};
 use super::commit::{self, Fate};
 use super::data_dir::DirLock;
 use super::open_agents::OpenAgents;
+use super::open_jobs::OpenJobs;
 use super::query;
 use crate::error::StoreError;
 use crate::group::{GROUP_MAX, Message, Work};
@@ -25,6 +26,7 @@ pub struct Inner {
     pub(super) next_pos: i64,
     pub(super) next_ord: i64,
     pub(super) open_agents: OpenAgents,
+    pub(super) open_jobs: OpenJobs,
 }
 
 impl Inner {
@@ -40,7 +42,8 @@ impl Inner {
             last = last.max(conn.query_row(newest, [org.as_str()], |row| row.get(0))?);
         }
         let next_pos = last + 1;
-        Ok(Self { next_pos, next_ord: order.unwrap_or(0) + 1, open_agents: OpenAgents::default(), conn })
+        let (open_agents, open_jobs) = (OpenAgents::default(), OpenJobs::default());
+        Ok(Self { next_pos, next_ord: order.unwrap_or(0) + 1, open_agents, open_jobs, conn })
     }
 }
 
@@ -58,11 +61,14 @@ pub(super) fn now(options: &OpenOptions) -> Micros {
 #[derive(Default)]
 struct Batch {
     works: Vec<Work>,
+    /// Large enough to be a group of its own.
+    large: bool,
     closing: Option<oneshot::Sender<()>>,
 }
 
 impl Batch {
     fn add(&mut self, message: Message) {
+        self.large |= message.is_large();
         match message {
             Message::Works(works) => self.works.extend(works),
             Message::Close(done) => self.closing = Some(done),
@@ -71,6 +77,7 @@ impl Batch {
 
     fn fill(&mut self, waiting: &mut mpsc::Receiver<Message>, max: usize) {
         while self.works.len() < max
+            && !self.large
             && self.closing.is_none()
             && let Ok(message) = waiting.try_recv()
         {

@@ -1,0 +1,179 @@
+//! What the queue does: jobs in, one by one and in batches; jobs out, from backlogs of three shapes; how soon one
+//! begins; and what the server takes while nothing happens. Each beside the raw limit of the same database in the
+//! same run, with the same durability, and beside what it should come to.
+//!
+//! For tuning: `--only sqlite|postgres` leaves the other out, `--shape open|lanes|serial` everything but that drain,
+//! `--jobs N` and `--slots N` change it, `--rounds N` repeats it.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
+
+mod drain;
+mod figure;
+mod intake;
+mod place;
+mod raw;
+mod server;
+
+use anyhow::{Context, Result, ensure};
+use baton_sim::lab::{Lab, Place};
+use drain::Drain;
+use figure::{Aim, Figures, median};
+use place::Shape;
+use raw::Raw;
+
+const JOBS: [usize; 2] = [20_000, 200_000];
+const SERIAL_JOBS: usize = 5_000;
+/// Jobs that run at once: about half as many are settled and claimed in one commit.
+const SLOTS: usize = 1_000;
+const ROUNDS: usize = 3;
+
+struct Asked {
+    only: Option<String>,
+    shape: Option<Shape>,
+    jobs: Option<usize>,
+    slots: usize,
+    rounds: usize,
+    json: bool,
+}
+
+impl Asked {
+    fn read() -> Result<Self> {
+        let args: Vec<String> = std::env::args().collect();
+        let value = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1).cloned();
+        let number = |flag: &str| value(flag).map(|n| n.parse::<usize>().context("not a number")).transpose();
+        let only = value("--only");
+        ensure!(matches!(only.as_deref(), None | Some("sqlite" | "postgres")), "--only is sqlite or postgres");
+        let shape = value("--shape");
+        let known = shape.as_ref().map(|word| Shape::ALL.into_iter().find(|shape| shape.word() == word));
+        ensure!(known != Some(None), "--shape is open, lanes or serial");
+        Ok(Self {
+            only,
+            shape: known.flatten(),
+            jobs: number("--jobs")?,
+            slots: number("--slots")?.unwrap_or(SLOTS),
+            rounds: number("--rounds")?.unwrap_or(ROUNDS),
+            json: args.iter().any(|arg| arg == "--json"),
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let asked = Asked::read()?;
+    let mut figures = Vec::new();
+    for (place, store) in [(Place::Sqlite, "sqlite"), (Place::Postgres, "postgres")] {
+        if asked.only.as_ref().is_some_and(|only| only != store) {
+            continue;
+        }
+        match Lab::new(place, None).await? {
+            Some(lab) => figures.extend(measure(&lab, Figures::new(store), &asked).await?.all),
+            None => eprintln!("no PostgreSQL: run with `cargo xtask bench queue`"),
+        }
+    }
+    figure::print(&figures, asked.json);
+    Ok(())
+}
+
+/// What is aimed at on each database.
+struct Aims {
+    open: f64,
+    lanes: f64,
+    serial: f64,
+    single: f64,
+    bulk: f64,
+    latency_ms: f64,
+}
+
+const fn aims(place: Place) -> Aims {
+    match place {
+        Place::Postgres => Aims { open: 0.5, lanes: 0.42, serial: 2.0, single: 1.0, bulk: 0.35, latency_ms: 1.5 },
+        _ => Aims { open: 0.45, lanes: 0.28, serial: 0.85, single: 2.5, bulk: 0.4, latency_ms: 1.0 },
+    }
+}
+
+/// A backlog twice as large should drain as fast, or nearly so.
+const LARGE: f64 = 0.8;
+const RSS_MB: f64 = 40.0;
+const READY_MS: f64 = 100.0;
+
+async fn measure(lab: &Lab, mut figures: Figures, asked: &Asked) -> Result<Figures> {
+    let raw = raw::measure(lab, &mut figures).await?;
+    drains(lab.place, &mut figures, &raw, asked).await?;
+    if asked.shape.is_some() {
+        return Ok(figures);
+    }
+    let aims = aims(lab.place);
+    let (place, f) = (lab.place, &mut figures);
+    let single = middle(asked.rounds, || intake::single(place)).await?;
+    f.add(
+        "enqueue one by one, 8 callers".to_owned(),
+        single,
+        "jobs/s",
+        Some(raw.commits),
+        Some(Aim::Ratio(aims.single)),
+    );
+    for batch in [500, 1_000] {
+        let bulk = middle(asked.rounds, || intake::bulk(place, batch)).await?;
+        let metric = format!("enqueue in batches of {batch}");
+        f.add(metric, bulk, "jobs/s", Some(raw.rows), Some(Aim::Ratio(aims.bulk)));
+    }
+    let (p50, p99) = intake::latency(place).await?;
+    f.add("from asking to the handler, idle, p50".to_owned(), p50, "ms", None, Some(Aim::AtMost(aims.latency_ms)));
+    f.add("from asking to the handler, idle, p99".to_owned(), p99, "ms", None, None);
+    // Here belongs: jobs in and out over HTTP, by workers that are elsewhere.
+    match server::measure(lab).await? {
+        Some(idle) => {
+            f.add("baton serve: first start".to_owned(), idle.first_ms, "ms", None, None);
+            f.add("baton serve: ready".to_owned(), idle.ready_ms, "ms", None, Some(Aim::AtMost(READY_MS)));
+            f.add("baton serve: memory when idle".to_owned(), idle.rss_mb, "MB", None, Some(Aim::AtMost(RSS_MB)));
+        }
+        None => eprintln!("no release binary of baton beside this one: build it to measure it"),
+    }
+    Ok(figures)
+}
+
+async fn drains(place: Place, figures: &mut Figures, raw: &Raw, asked: &Asked) -> Result<()> {
+    let aims = aims(place);
+    for shape in Shape::ALL.into_iter().filter(|shape| asked.shape.is_none_or(|only| only == *shape)) {
+        let (limit, aim) = match shape {
+            Shape::Open => (raw.turns_batched, aims.open),
+            Shape::Lanes => (raw.turns_batched, aims.lanes),
+            Shape::Serial => (raw.turns, aims.serial),
+        };
+        let sizes = match (asked.jobs, shape) {
+            (Some(jobs), _) => vec![jobs],
+            (None, Shape::Serial) => vec![SERIAL_JOBS],
+            (None, _) => JOBS.to_vec(),
+        };
+        let mut first = None;
+        for jobs in sizes {
+            // A large one is measured once: it is long enough.
+            let rounds = if jobs > JOBS[0] && asked.jobs.is_none() { 1 } else { asked.rounds };
+            let drain = Drain { shape, jobs, slots: asked.slots, nodes: 1 };
+            let rate = middle(rounds, || drain.rate(place)).await?;
+            let metric = format!("drain {jobs}, {}", shape.text());
+            figures.add(metric, rate, "jobs/s", Some(limit), Some(Aim::Ratio(aim)));
+            let Some(small) = first else {
+                first = Some(rate);
+                continue;
+            };
+            let metric = format!("drain {jobs} against {}, {}", JOBS[0], shape.text());
+            figures.add(metric, rate, "jobs/s", Some(small), Some(Aim::Ratio(LARGE)));
+        }
+        if let (Place::Postgres, Shape::Open | Shape::Lanes, Some(one)) = (place, shape, first) {
+            let drain = Drain { shape, jobs: asked.jobs.unwrap_or(JOBS[0]), slots: asked.slots, nodes: 2 };
+            let two = middle(asked.rounds, || drain.rate(place)).await?;
+            let metric = format!("drain {} by two nodes against one, {}", drain.jobs, shape.text());
+            figures.add(metric, two, "jobs/s", Some(one), Some(Aim::Ratio(1.0)));
+        }
+    }
+    Ok(())
+}
+
+async fn middle<F: Future<Output = Result<f64>>>(rounds: usize, one: impl Fn() -> F) -> Result<f64> {
+    let mut all = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        all.push(one().await?);
+    }
+    Ok(median(all))
+}

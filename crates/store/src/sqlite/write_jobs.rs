@@ -1,0 +1,213 @@
+//! Writing jobs: what is live of them, and what they were born with and ended as.
+//!
+//! Where something fails the whole group is rolled back, so updates say OR FAIL: SQLite need not be able to undo one
+//! statement alone, which costs a copy of every page that it touches.
+
+use super::many::Many;
+use super::store_error;
+use super::write::one;
+use super::write_queue;
+use crate::error::StoreError;
+use crate::phase;
+use crate::records::ending_columns;
+use baton_core::job::{Aside, Cold, Ending, Job, Status};
+use baton_core::world::JobWrite;
+use baton_core::{Micros, World};
+use rusqlite::{Connection, params};
+
+const INSERT_JOB: &str = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, \
+    deadline_at, created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+
+const INSERT_LIVE: &str = "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, pause, \
+    due_at, worker, lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, \
+    head_hash, head_at, class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
+    ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+
+/// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
+const UPDATE_LIVE: &str = "UPDATE OR FAIL live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, \
+    state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, attempts = ?9, token = ?10, wakes = ?11, \
+    started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, slot = ?16, dedupe = ?17, failures = ?18, \
+    aside = ?19, max_attempts = ?20 WHERE org = ?1 AND id = ?2";
+
+const DELETE_LIVE: &str = "DELETE FROM live WHERE org = ?1 AND id = ?2";
+
+const END_JOB: &str = "UPDATE OR FAIL job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, \
+    attempts = ?8, token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, \
+    aside = ?15, max_attempts = ?16 WHERE org = ?1 AND id = ?2";
+
+struct Jobs<'c> {
+    conn: &'c Connection,
+    insert_job: Many<'c>,
+    insert_live: Many<'c>,
+    update_live: Many<'c>,
+    delete_live: Many<'c>,
+    end_job: Many<'c>,
+}
+
+pub(super) fn world(conn: &Connection, next_ord: &mut i64, world: &World, now: Micros) -> Result<(), StoreError> {
+    let mut jobs = Jobs {
+        conn,
+        insert_job: Many::new(conn, INSERT_JOB),
+        insert_live: Many::new(conn, INSERT_LIVE),
+        update_live: Many::new(conn, UPDATE_LIVE),
+        delete_live: Many::new(conn, DELETE_LIVE),
+        end_job: Many::new(conn, END_JOB),
+    };
+    for write in world.job_writes() {
+        match write {
+            JobWrite::Insert(job, cold, ending) => {
+                jobs.insert_job(job, cold, ending).map_err(store_error)?;
+                if ending.is_none() {
+                    jobs.insert_live(job, *next_ord, now).map_err(store_error)?;
+                    *next_ord += 1;
+                }
+            }
+            JobWrite::Update(job) => one(jobs.update_live(job, now), "an update of a live job")?,
+            JobWrite::End(job, ending) => {
+                one(jobs.delete_live(job), "the removal of a live job")?;
+                one(jobs.end_job(job, ending), "the end of a job")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Jobs<'_> {
+    fn insert_job(&mut self, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
+        self.insert_job.get()?.execute(params![
+            job.org.as_str(),
+            job.id.0.as_bytes(),
+            job.project.as_str(),
+            job.kind.name.as_str(),
+            job.kind.version,
+            job.priority,
+            cold.payload.as_str(),
+            cold.source_session.as_ref().map(|s| s.as_str()),
+            cold.deadline_at.map(|at| at.0),
+            job.created_at.0,
+            job.max_attempts,
+            job.lane.key.as_str(),
+            job.max_failures,
+            cold.dedupe_key,
+            cold.requeued_from.map(|id| id.0.into_bytes()),
+            cold.schedule.map(|id| id.0.into_bytes()),
+        ])?;
+        if let Some(from) = cold.requeued_from {
+            self.conn
+                .prepare_cached("DELETE FROM dead_letter WHERE org = ?1 AND id = ?2")?
+                .execute((job.org.as_str(), from.0.as_bytes()))?;
+        }
+        if let Some(ending) = ending {
+            self.end_job(job, ending)?;
+        }
+        Ok(())
+    }
+
+    fn insert_live(&mut self, job: &Job, ord: i64, now: Micros) -> rusqlite::Result<()> {
+        let lease = job.status.lease();
+        self.insert_live.get()?.execute(params![
+            job.org.as_str(),
+            job.id.0.as_bytes(),
+            job.project.as_str(),
+            job.kind.name.as_str(),
+            job.kind.version,
+            job.priority,
+            ord,
+            phase::of(&job.status, now),
+            job.status.state().as_str(),
+            pause(&job.status),
+            job.status.due_at().map(|at| at.0),
+            lease.map(|l| l.worker.as_str()),
+            lease.map(|l| l.until.0),
+            job.attempts,
+            job.max_attempts,
+            job.token,
+            job.wakes,
+            job.created_at.0,
+            job.started_at.map(|at| at.0),
+            job.has_deadline,
+            job.head.n,
+            job.head.hash.0,
+            job.head.at.0,
+            job.class().number(),
+            phase::slot(&job.status),
+            job.since.0,
+            job.lane.key.as_str(),
+            job.lane.max,
+            job.lane.kept,
+            job.outside,
+            job.dedupe,
+            job.failures,
+            job.max_failures,
+            Aside::stored(job.aside.as_deref()),
+        ])?;
+        Ok(())
+    }
+
+    fn update_live(&mut self, job: &Job, now: Micros) -> rusqlite::Result<usize> {
+        let lease = job.status.lease();
+        self.update_live.get()?.execute(params![
+            job.org.as_str(),
+            job.id.0.as_bytes(),
+            phase::of(&job.status, now),
+            job.status.state().as_str(),
+            pause(&job.status),
+            job.status.due_at().map(|at| at.0),
+            lease.map(|l| l.worker.as_str()),
+            lease.map(|l| l.until.0),
+            job.attempts,
+            job.token,
+            job.wakes,
+            job.started_at.map(|at| at.0),
+            job.head.n,
+            job.head.hash.0,
+            job.head.at.0,
+            phase::slot(&job.status),
+            job.dedupe,
+            job.failures,
+            Aside::stored(job.aside.as_deref()),
+            job.max_attempts,
+        ])
+    }
+
+    fn delete_live(&mut self, job: &Job) -> rusqlite::Result<usize> {
+        self.delete_live.get()?.execute((job.org.as_str(), job.id.0.as_bytes()))
+    }
+
+    fn end_job(&mut self, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
+        let at = match job.status {
+            Status::Ended { at, .. } => Some(at.0),
+            _ => None,
+        };
+        let (result, code, message) = ending_columns(ending);
+        let done = self.end_job.get()?.execute(params![
+            job.org.as_str(),
+            job.id.0.as_bytes(),
+            job.status.state().as_str(),
+            at,
+            result,
+            code,
+            message,
+            job.attempts,
+            job.token,
+            job.started_at.map(|at| at.0),
+            job.head.n,
+            job.head.hash.0,
+            job.head.at.0,
+            job.failures,
+            Aside::stored(job.aside.as_deref()),
+            job.max_attempts,
+        ])?;
+        write_queue::ended(self.conn, job, ending)?;
+        Ok(done)
+    }
+}
+
+const fn pause(status: &Status) -> Option<&'static str> {
+    match status {
+        Status::AwaitingTool { pause, .. } => Some(pause.as_str()),
+        _ => None,
+    }
+}
