@@ -123,7 +123,7 @@ async fn what_a_cancelled_run_called_is_taken_from_its_worker(server: &Server) {
     server.act(&run, "cancel").await.ok::<Value>();
     let job = server.until(got.job.id, "job.cancelled").await;
     assert_eq!((job.state, job.cancel_reason.as_deref()), (JobState::Cancelled, Some("call_withdrawn")));
-    assert_eq!(hand.beat(&[&got.lease]).await.lost, [got.lease.clone()]);
+    assert_eq!(hand.beat(&[&got.lease]).await.lost, std::slice::from_ref(&got.lease));
     hand.say("complete", json!({ "lease": got.lease })).await.refused(409, "lease_lost");
     server.is_clean().await;
 }

@@ -71,7 +71,7 @@ async fn a_worker_leases_beats_reports_and_completes(server: &Server) {
     let events = server.events_until(|event| event.kind == "job.completed").await;
     let started = events.iter().find(|event| event.kind == "job.started").unwrap();
     assert!(started.data["worker"].as_str().unwrap().ends_with("/w-1"), "{started:?}");
-    assert_eq!(hand.beat(&[lease]).await.lost, [lease.clone()]);
+    assert_eq!(hand.beat(&[lease]).await.lost, std::slice::from_ref(lease));
 }
 
 async fn what_is_asked_for_wrongly_is_refused(server: &Server) {
@@ -105,7 +105,7 @@ async fn only_the_key_that_leased_can_say_something(server: &Server) {
     let (hand, other) = (server.hand().await, server.hand().await);
     server.enqueue(job("work")).await;
     let lease = hand.one("work").await.lease;
-    assert_eq!(other.beat(&[&lease]).await.lost, [lease.clone()]);
+    assert_eq!(other.beat(&[&lease]).await.lost, std::slice::from_ref(&lease));
     for (route, body) in [
         ("complete", json!({ "lease": lease })),
         ("fail", json!({ "lease": lease, "code": "x" })),
@@ -192,7 +192,7 @@ async fn a_cancelled_job_is_lost_or_told_to_end(server: &Server) {
     let made = server.enqueue(job("work")).await;
     let lease = hand.one("work").await.lease;
     assert_eq!(server.post(&format!("/api/v1/jobs/{}/cancel", made.id), &json!({})).await.status, 200);
-    assert_eq!(hand.beat(&[&lease]).await.lost, [lease.clone()]);
+    assert_eq!(hand.beat(&[&lease]).await.lost, std::slice::from_ref(&lease));
     hand.say("complete", json!({ "lease": lease })).await.refused(409, "lease_lost");
 
     let polite = json!({ "cancel": { "strategy": "interrupt_turn", "grace": "30s" } });
@@ -334,16 +334,14 @@ async fn whoever_waits_is_handed_the_job_when_it_comes(server: &Server) {
     // Nothing says when somebody waits; whether it does or comes a moment later, it is handed the job.
     let (got, made) = tokio::join!(hand.one("work"), server.enqueue(job("work")));
     assert_eq!(got.job.id, made.id);
-    let later = json!({ "type": "work", "projectId": "q", "notBefore": soon() });
+    let later = json!({ "type": "work", "projectId": "q", "notBefore": soon(server) });
     let (got, made) = tokio::join!(hand.one("work"), server.enqueue(later));
     assert_eq!(got.job.id, made.id, "also one that comes due while somebody waits");
 }
 
 /// A third of a second from now.
-fn soon() -> String {
-    let at = std::time::SystemTime::now() + std::time::Duration::from_millis(300);
-    let micros = i64::try_from(at.duration_since(std::time::UNIX_EPOCH).unwrap().as_micros()).unwrap();
-    serde_json::to_value(baton_wire::Time(baton_core::Micros(micros))).unwrap().as_str().unwrap().to_owned()
+fn soon(server: &Server) -> baton_wire::Time {
+    baton_wire::Time(server.engine.store().clock_now().plus(Span::millis(300)))
 }
 
 async fn those_who_wait_for_the_same_are_served_in_turn(server: &Server) {

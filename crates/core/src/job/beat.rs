@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(top.done(&beat), Beaten::default());
         top.now = NOW.plus(Span::secs(9));
         let twice = Beat { held: vec![fence.clone(), fence.clone()], ..beat };
-        assert_eq!(top.done(&twice).lost, [fence.clone()]);
+        assert_eq!(top.done(&twice).lost, std::slice::from_ref(&fence));
         assert_eq!((top.latest().failures, top.kinds().last().copied()), (1, Some("job.retry_scheduled")));
         assert_eq!(top.refuse(&settle::Settle { fence, outcome: done() }).code(), "lease_lost");
         assert!(!top.latest().is_ended(), "what it says later is not heard");

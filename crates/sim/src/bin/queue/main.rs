@@ -10,6 +10,7 @@
 mod drain;
 mod figure;
 mod intake;
+mod outside;
 mod place;
 mod raw;
 mod server;
@@ -120,7 +121,14 @@ async fn measure(lab: &Lab, mut figures: Figures, asked: &Asked) -> Result<Figur
     let (p50, p99) = intake::latency(place).await?;
     f.add("from asking to the handler, idle, p50".to_owned(), p50, "ms", None, Some(Aim::AtMost(aims.latency_ms)));
     f.add("from asking to the handler, idle, p99".to_owned(), p99, "ms", None, None);
-    // Here belongs: jobs in and out over HTTP, by workers that are elsewhere.
+    if let Some(outside) = outside::measure(lab).await? {
+        f.add("over HTTP: enqueue one by one, 8 callers".to_owned(), outside.single, "jobs/s", Some(raw.commits), None);
+        f.add("over HTTP: enqueue in batches of 500".to_owned(), outside.bulk, "jobs/s", Some(raw.rows), None);
+        let metric = format!("over HTTP: drain {} by 4 workers, no limit", outside::JOBS);
+        f.add(metric, outside.drain, "jobs/s", Some(raw.turns_batched), None);
+        f.add("over HTTP: from asking to a worker that waits, p50".to_owned(), outside.p50_ms, "ms", None, None);
+        f.add("over HTTP: from asking to a worker that waits, p99".to_owned(), outside.p99_ms, "ms", None, None);
+    }
     match server::measure(lab).await? {
         Some(idle) => {
             f.add("baton serve: first start".to_owned(), idle.first_ms, "ms", None, None);

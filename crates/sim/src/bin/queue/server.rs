@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use baton_sim::lab::Lab;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 3;
 
 /// Ended when dropped.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ pub struct Idle {
 }
 
 /// Beside this program, if somebody built it: `cargo xtask bench queue` does.
-fn binary() -> Result<Option<PathBuf>> {
+pub fn binary() -> Result<Option<PathBuf>> {
     let path = std::env::current_exe()?.with_file_name("baton");
     Ok(path.exists().then_some(path))
 }
@@ -50,12 +50,24 @@ pub async fn measure(lab: &Lab) -> Result<Option<Idle>> {
     Ok(Some(Idle { first_ms, ready_ms, rss_mb }))
 }
 
-async fn start(lab: &Lab, binary: &PathBuf) -> Result<(f64, f64)> {
+async fn start(lab: &Lab, binary: &Path) -> Result<(f64, f64)> {
+    let began = Instant::now();
+    let (server, _) = begin(lab, binary, &lab.data_dir("server"), &[]).await?;
+    let ready = began.elapsed().as_secs_f64() * 1e3;
+    tokio::time::sleep(IDLE).await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id()))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
+    Ok((ready, kib / 1024.0))
+}
+
+/// A server that is ready, and where.
+pub async fn begin(lab: &Lab, binary: &Path, dir: &Path, env: &[(&str, &str)]) -> Result<(Server, SocketAddr)> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-    let dir = lab.data_dir("server");
     let mut command = Command::new(binary);
-    command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(&dir).env_clear();
-    command.env("XDG_STATE_HOME", &dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(dir).env_clear();
+    command.env("XDG_STATE_HOME", dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.envs(env.iter().copied());
     if let Some(url) = lab.url() {
         command.env("BATON_DATABASE_URL", url);
     }
@@ -66,12 +78,7 @@ async fn start(lab: &Lab, binary: &PathBuf) -> Result<(f64, f64)> {
         ensure!(began.elapsed() < PATIENCE, "the server does not get ready");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let ready = began.elapsed().as_secs_f64() * 1e3;
-    tokio::time::sleep(IDLE).await;
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id()))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
-    Ok((ready, kib / 1024.0))
+    Ok((server, address))
 }
 
 async fn is_ready(address: SocketAddr) -> bool {
