@@ -71,6 +71,8 @@ fn command(server: &Server, ids: &Ids) -> Result<Command> {
     command.args(["run", "--no-color", &format!("http://{}/openapi.json", server.address)]);
     // By the environment, so that it is in no list of processes; what it writes stays with the rest.
     command.env("BATON_KEY", &server.key);
+    command.env("SCHEMATHESIS_HOOKS", "schemathesis_hooks").env("PYTHONPATH", cargo::root().join("xtask"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
     command.current_dir(&server.directory).stdin(Stdio::null());
     Ok(command)
 }

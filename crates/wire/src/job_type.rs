@@ -1,7 +1,7 @@
 //! Job types on the wire, and in the configuration: the same fields in both.
 
 use crate::Object;
-use crate::absent::or_default;
+use crate::absent::{or_default, part};
 use crate::number::optional;
 use crate::priority::PriorityNumber;
 use crate::shape::Shape;
@@ -43,13 +43,13 @@ pub struct NewJobType {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeLimit>,
     /// Where its jobs wait; the lane of their project, one at a time, unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub lane: Option<LaneRule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub dedupe: Option<DedupeRule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub retry: Option<RetryRule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub cancel: Option<CancelRule>,
     /// JSON Schema of payloads.
     #[serde(alias = "payload_schema", skip_serializing_if = "Option::is_none")]
@@ -318,7 +318,12 @@ mod tests {
     fn nothing_said_is_everything_at_its_default() {
         let core = NewJobType::default().named("mail".parse().unwrap());
         assert_eq!(core, Core::new("mail".parse().unwrap(), 1, ""));
-        for bad in [json!({ "colour": 1 }), json!({ "lease": "soon" }), json!({ "lane": { "key": "{x}" } })] {
+        for bad in [
+            json!({ "colour": 1 }),
+            json!({ "lease": "soon" }),
+            json!({ "lane": { "key": "{x}" } }),
+            json!({ "retry": [null] }),
+        ] {
             assert!(serde_json::from_value::<NewJobType>(bad.clone()).is_err(), "{bad}");
         }
     }

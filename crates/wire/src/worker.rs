@@ -1,7 +1,7 @@
 //! The worker protocol on the wire.
 
 use crate::Object;
-use crate::absent::or_default;
+use crate::absent::{or_default, part, parts};
 use crate::number::{optional, or_zero};
 use crate::shape::Shape;
 use crate::time::Time;
@@ -55,7 +55,7 @@ pub struct LeaseJobs {
     #[schemars(length(min = 1, max = WORKER_CHARS), regex(pattern = "^[A-Za-z0-9._-]+$"))]
     pub worker: Option<String>,
     /// What is settled in the same commit.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "parts", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<Outcome>>", length(max = OUTCOMES))]
     pub settle: Vec<Outcome>,
 }
@@ -175,7 +175,7 @@ pub struct ReportProgress {
     #[schemars(length(max = NOTE_CHARS))]
     pub note: Option<String>,
     /// What it works on outside.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub context: Option<WorkContext>,
 }
 
@@ -279,15 +279,15 @@ impl Fail {
 pub struct Outcome {
     #[schemars(length(max = LEASE_CHARS))]
     pub lease: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub complete: Option<Complete>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub fail: Option<Fail>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub park: Option<Park>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub ask: Option<AskQuestion>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "part")]
     pub release: Option<Release>,
 }
 
@@ -299,6 +299,7 @@ fn one_of() -> Value {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with a list of outcomes")]
 pub struct SettleJobs {
+    #[serde(deserialize_with = "parts")]
     #[schemars(length(min = 1, max = OUTCOMES))]
     pub outcomes: Vec<Outcome>,
 }
@@ -334,4 +335,20 @@ pub struct SettledJob {
 pub struct SettledJobs {
     /// In the order of the outcomes.
     pub settled: Vec<SettledJob>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_no_outcome() {
+        let read = |value: Value| serde_json::from_value::<SettleJobs>(value);
+        assert!(read(json!({ "outcomes": [{ "lease": "x", "release": {} }] })).is_ok());
+        for bad in
+            [json!([["x"]]), json!([{ "lease": "x", "release": [] }]), json!([{ "lease": "x", "complete": [{}] }])]
+        {
+            assert!(read(json!({ "outcomes": bad })).is_err(), "{bad}");
+        }
+    }
 }
