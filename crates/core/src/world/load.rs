@@ -1,6 +1,6 @@
 //! Filling the world: the store says what it found, and what it looked for and did not find.
 
-use super::{Entry, Message, World};
+use super::{Entry, JobKey, Message, World};
 use crate::canon::Json;
 use crate::command::Reads;
 use crate::definition::{self, Definition};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 impl World {
     pub fn load_job(&mut self, org: &OrgId, id: JobId, row: Option<Job>) {
-        self.jobs.entry((org.clone(), id)).or_insert_with(|| Entry::loaded(row));
+        self.jobs.entry(JobKey::new(org, id)).or_insert_with(|| Entry::loaded(row));
     }
 
     pub fn load_definition(&mut self, org: &OrgId, key: definition::Key, row: Option<Definition>) {
@@ -66,7 +66,7 @@ impl World {
     }
 
     pub fn load_requeued(&mut self, org: &OrgId, id: JobId, into: Option<JobId>) {
-        self.requeued.entry((org.clone(), id)).or_insert(into);
+        self.requeued.entry(JobKey::new(org, id)).or_insert(into);
     }
 
     pub fn load_crowd(&mut self, waiting: i64) {
@@ -75,7 +75,7 @@ impl World {
 
     /// All that is known of a job beside its hot part.
     pub fn load_record(&mut self, org: &OrgId, id: JobId, cold: Cold, ending: Option<Ending>) {
-        let key = (org.clone(), id);
+        let key = JobKey::new(org, id);
         if let Some(ending) = ending {
             self.endings.entry(key.clone()).or_insert(ending);
         }
@@ -83,7 +83,7 @@ impl World {
     }
 
     pub fn load_payload(&mut self, org: &OrgId, id: JobId, payload: Json) {
-        self.payloads.entry((org.clone(), id)).or_insert(payload);
+        self.payloads.entry(JobKey::new(org, id)).or_insert(payload);
     }
 
     /// What was asked for and is not loaded by now is known not to exist.
@@ -140,7 +140,7 @@ impl World {
         if self.repaid.is_empty() {
             return None;
         }
-        let key = (org.clone(), id);
+        let key = JobKey::new(org, id);
         self.repaid.contains(&key).then(|| self.payloads.get(&key))?
     }
 
@@ -162,12 +162,12 @@ impl World {
 
     /// What of `reads` is not loaded yet.
     pub fn missing(&self, org: &OrgId, reads: &Reads) -> Reads {
-        let has_job = |id: &JobId| self.jobs.contains_key(&(org.clone(), *id));
+        let has_job = |id: &JobId| self.jobs.contains_key(&JobKey::new(org, *id));
         let has_def = |key: &definition::Key| self.definitions.contains_key(&(org.clone(), key.clone()));
         let has_timer = |key: &timer::Key| self.timers.contains_key(&(org.clone(), *key));
         let has_record = |id: &JobId| {
-            let entry = self.jobs.get(&(org.clone(), *id));
-            entry.is_some_and(|e| e.now.is_none()) || self.colds.contains_key(&(org.clone(), *id))
+            let entry = self.jobs.get(&JobKey::new(org, *id));
+            entry.is_some_and(|e| e.now.is_none()) || self.colds.contains_key(&JobKey::new(org, *id))
         };
         Reads {
             definitions: reads.definitions.iter().filter(|k| !has_def(k)).cloned().collect(),
@@ -191,7 +191,7 @@ impl World {
                 .cloned()
                 .collect(),
             requeued: (reads.requeued.iter())
-                .filter(|id| !self.requeued.contains_key(&(org.clone(), **id)))
+                .filter(|id| !self.requeued.contains_key(&JobKey::new(org, **id)))
                 .copied()
                 .collect(),
             lanes: (reads.lanes.iter())

@@ -52,10 +52,23 @@ impl<T> Entry<T> {
 
 type Rows<K, T> = BTreeMap<(OrgId, K), Entry<T>>;
 
+/// A job of an org. Compared by the job first: most are of one org, and many are looked up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct JobKey {
+    id: JobId,
+    org: OrgId,
+}
+
+impl JobKey {
+    fn new(org: &OrgId, id: JobId) -> Self {
+        Self { id, org: org.clone() }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct World {
-    jobs: Rows<JobId, Job>,
+    jobs: BTreeMap<JobKey, Entry<Job>>,
     definitions: Rows<definition::Key, Definition>,
     timers: Rows<timer::Key, Micros>,
     seals: Rows<(), SealHead>,
@@ -75,7 +88,7 @@ pub struct World {
     /// Keys that nobody stood for when they were looked at.
     free_keys: BTreeSet<(OrgId, dedupe::Key)>,
     messages: Rows<String, Message>,
-    requeued: BTreeMap<(OrgId, JobId), Option<JobId>>,
+    requeued: BTreeMap<JobKey, Option<JobId>>,
     /// Jobs from outside that wait in project lanes, of all orgs.
     crowd: Option<i64>,
     crowd_delta: i64,
@@ -83,13 +96,13 @@ pub struct World {
     pruned: Vec<(OrgId, Pruned)>,
     notes: Vec<Note>,
     /// Jobs whose payload is another one than before.
-    repaid: BTreeSet<(OrgId, JobId)>,
+    repaid: BTreeSet<JobKey>,
     /// Payloads of jobs whose types have hooks.
-    payloads: BTreeMap<(OrgId, JobId), Json>,
-    colds: BTreeMap<(OrgId, JobId), Cold>,
+    payloads: BTreeMap<JobKey, Json>,
+    colds: BTreeMap<JobKey, Cold>,
     /// In the order of deciding, which is the order of arrival.
-    created: Vec<(OrgId, JobId)>,
-    endings: BTreeMap<(OrgId, JobId), Ending>,
+    created: Vec<JobKey>,
+    endings: BTreeMap<JobKey, Ending>,
     versions: Vec<(OrgId, definition::Change)>,
     new_seals: Vec<Seal>,
     events: Vec<Recorded>,
@@ -135,7 +148,7 @@ impl World {
 
     /// The job as decided so far; `None` if it was never loaded or does not exist.
     pub fn job(&self, org: &OrgId, id: JobId) -> Option<&Job> {
-        self.jobs.get(&(org.clone(), id)).and_then(|entry| entry.now.as_ref())
+        self.jobs.get(&JobKey::new(org, id)).and_then(|entry| entry.now.as_ref())
     }
 
     pub fn once(&self, key: &once::Key) -> Option<&once::Record> {
@@ -186,7 +199,7 @@ impl World {
         }
         for pruned in changes.pruned {
             for candidate in &pruned.jobs {
-                self.jobs.insert((org.clone(), candidate.job), Entry::loaded(None));
+                self.jobs.insert(JobKey::new(org, candidate.job), Entry::loaded(None));
             }
             self.pruned.push((org.clone(), pruned));
         }
@@ -217,7 +230,7 @@ impl World {
     }
 
     fn apply_job(&mut self, org: &OrgId, change: job::Change) {
-        let key = |id| (org.clone(), id);
+        let key = |id| JobKey::new(org, id);
         let job = match change {
             job::Change::Create(job, cold) => {
                 assert!(self.job(org, job.id).is_none(), "{} is created twice", job.id);
@@ -256,7 +269,7 @@ impl World {
 
     /// Keeps the counts that follow from how jobs stand: a lane's, and that of all who wait.
     fn count(&mut self, org: &OrgId, after: &Job) {
-        let before = self.jobs.get(&(org.clone(), after.id)).and_then(|entry| entry.now.as_ref());
+        let before = self.jobs.get(&JobKey::new(org, after.id)).and_then(|entry| entry.now.as_ref());
         let waited = before.is_some_and(|job| job.status.waits());
         let held = before.is_some_and(|job| job.status.holds_slot());
         let born = before.is_none();
@@ -285,7 +298,7 @@ impl World {
     fn record(&mut self, org: &OrgId, actor: &str, now: Micros, event: Event) {
         let head = match event.subject {
             Subject::Job(id) => {
-                self.jobs.get_mut(&(org.clone(), id)).and_then(|e| e.now.as_mut()).map(|job| &mut job.head)
+                self.jobs.get_mut(&JobKey::new(org, id)).and_then(|e| e.now.as_mut()).map(|job| &mut job.head)
             }
             Subject::Definition(id) => self
                 .definitions

@@ -1,6 +1,6 @@
 //! What one command may look at.
 
-use super::{Entry, World};
+use super::{Entry, JobKey, World};
 use crate::canon::Json;
 use crate::command::{Reads, Unseen};
 use crate::definition::{self, Definition};
@@ -44,7 +44,7 @@ impl<'a> View<'a> {
 
     #[track_caller]
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
-        named(self.world.jobs.get(&(self.org.clone(), id)), "this job")
+        named(self.world.jobs.get(&JobKey::new(self.org, id)), "this job")
     }
 
     #[track_caller]
@@ -86,7 +86,7 @@ impl<'a> View<'a> {
 
     /// A job with all that is known of it; `None` if it does not exist.
     pub fn record(&self, id: JobId) -> Option<(&'a Job, &'a Cold, Option<&'a Ending>)> {
-        let key = (self.org.clone(), id);
+        let key = JobKey::new(self.org, id);
         let job = self.world.jobs.get(&key)?.now.as_ref()?;
         Some((job, self.world.colds.get(&key)?, self.world.endings.get(&key)))
     }
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
         let Some(holder) = self.world.dedupes.get(&(self.org.clone(), key.clone())) else {
             panic!("this dedupe key is not among what the command said it reads")
         };
-        let job = self.world.jobs.get(&(self.org.clone(), (*holder)?))?.now.as_ref()?;
+        let job = self.world.jobs.get(&JobKey::new(self.org, (*holder)?))?.now.as_ref()?;
         let speaks = matches!(job.status, Status::Ended { how: End::Completed, .. }) || !job.is_ended();
         speaks.then_some(job)
     }
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
     /// What a failed job was made anew as.
     #[track_caller]
     pub fn requeued(&self, id: JobId) -> Option<JobId> {
-        match self.world.requeued.get(&(self.org.clone(), id)) {
+        match self.world.requeued.get(&JobKey::new(self.org, id)) {
             Some(into) => *into,
             None => panic!("whether this job was requeued is not among what the command said it reads"),
         }
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
 
     /// The payload of a job whose type has hooks.
     pub fn payload(&self, id: JobId) -> Option<&'a Json> {
-        let key = (self.org.clone(), id);
+        let key = JobKey::new(self.org, id);
         self.world.payloads.get(&key).or_else(|| self.world.colds.get(&key).map(|cold| &cold.payload))
     }
 

@@ -58,6 +58,11 @@ impl World {
         touched.chain(created)
     }
 
+    /// The jobs that were there before, as they are now, once nothing else of all this is wanted.
+    pub fn into_changed_jobs(self) -> impl Iterator<Item = Job> {
+        self.jobs.into_values().filter(|e| e.touched && e.found).filter_map(|e| e.now)
+    }
+
     pub fn definition_writes(&self) -> impl Iterator<Item = (&OrgId, &definition::Key, &Definition)> {
         let touched = self.definitions.iter().filter(|(_, e)| e.touched);
         touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
@@ -79,7 +84,7 @@ impl World {
     /// Jobs that were there before and have another payload now.
     pub fn payload_writes(&self) -> impl Iterator<Item = (&OrgId, JobId, &Json)> {
         let old = self.repaid.iter().filter(|key| !self.created.contains(key));
-        old.filter_map(|key| Some((&key.0, key.1, self.payloads.get(key)?)))
+        old.filter_map(|key| Some((&key.org, key.id, self.payloads.get(key)?)))
     }
 
     pub fn lane_writes(&self) -> impl Iterator<Item = (&OrgId, &LaneKey, &lane::Row)> {

@@ -178,7 +178,7 @@ cases! {
     runs::tampering_with_an_orgs_credits_is_named: OneNode,
     runs::runs_of_another_org_do_not_exist: OneNode,
     runs::commands_reach_only_runs_of_ones_own: OneNode,
-    runs::what_was_there_before_there_were_runs_is_still_there: OneNode,
+    runs::what_was_there_before_there_were_runs_is_still_there: Postgres,
     tenants::reading_shows_only_what_is_ones_own: OneNode,
     tenants::commands_reach_only_what_is_ones_own: OneNode,
     tenants::the_same_id_in_two_orgs_is_two_jobs: OneNode,

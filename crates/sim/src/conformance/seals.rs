@@ -184,7 +184,7 @@ pub async fn a_tail_cut_off_with_its_rows_turned_back_is_found(lab: Lab) -> Resu
     node.store
         .raw(&format!(
             "DELETE FROM event WHERE subject = {id} AND n = 2; \
-             UPDATE live SET state = 'queued', phase = 1, slot = 1, due_at = created_at, worker = NULL, lease_until = NULL, \
+             UPDATE live SET state = 'queued', phase = 1, slot = 1, due_at = since, worker = NULL, lease_until = NULL, \
              attempts = 0, token = 0, started_at = NULL, head_n = 1, head_hash = {head} WHERE id = {id}"
         ))
         .await?;

@@ -116,8 +116,10 @@ pub async fn the_same_id_in_two_orgs_is_two_jobs(lab: Lab) -> Result<()> {
     // Ids are unique by chance only: whoever could make one up gains nothing by it.
     for table in ["job", "live"] {
         let copied = format!("SELECT * FROM {table} WHERE org = 'globex'");
+        // The embedded database knows rows by a number of their own.
+        let apart = if lab.url().is_none() { ", ord = ord + 1000" } else { "" };
         let sql = format!(
-            "CREATE TEMPORARY TABLE copied AS {copied}; UPDATE copied SET org = 'acme'; \
+            "CREATE TEMPORARY TABLE copied AS {copied}; UPDATE copied SET org = 'acme'{apart}; \
              INSERT INTO {table} SELECT * FROM copied; DROP TABLE copied"
         );
         node.store.raw(&sql).await?;

@@ -59,8 +59,8 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
          CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload
          WHEN 'job.completed' THEN j.result END
          FROM event e
-         LEFT JOIN live l ON l.org = e.org AND l.id = e.subject
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
+         LEFT JOIN live l ON l.ord = j.ord
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject
          LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject
          LEFT JOIN run r ON r.org = e.org AND r.id = e.subject
@@ -117,13 +117,13 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
         (
             "job_lost",
             "SELECT org, id FROM job r WHERE state IS NULL
-             AND NOT EXISTS (SELECT 1 FROM live l WHERE l.org = r.org AND l.id = r.id)"
+             AND NOT EXISTS (SELECT 1 FROM live l WHERE l.ord = r.ord AND l.org = r.org AND l.id = r.id)"
                 .to_owned(),
         ),
         (
             "job_undead",
             "SELECT org, id FROM live r WHERE NOT EXISTS
-             (SELECT 1 FROM job j WHERE j.org = r.org AND j.id = r.id AND j.state IS NULL)"
+             (SELECT 1 FROM job j WHERE j.ord = r.ord AND j.org = r.org AND j.id = r.id AND j.state IS NULL)"
                 .to_owned(),
         ),
     ];

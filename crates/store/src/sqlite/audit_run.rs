@@ -60,7 +60,8 @@ fn gather(conn: &Connection, run: Run) -> rusqlite::Result<Rows> {
         .query_map(by, run_rows::agent)?
         .collect::<rusqlite::Result<_>>()?;
     for job in rows.named_jobs() {
-        let mut live = conn.prepare_cached("SELECT 1 FROM live WHERE org = ?1 AND id = ?2")?;
+        let mut live =
+            conn.prepare_cached("SELECT 1 FROM job j JOIN live l ON l.ord = j.ord WHERE j.org = ?1 AND j.id = ?2")?;
         if live.exists((org.as_str(), job.0.as_bytes()))? {
             rows.jobs.insert(job);
         }

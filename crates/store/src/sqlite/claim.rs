@@ -1,7 +1,9 @@
 //! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
 
 use super::load;
-use super::rows::{self, garbled, live_job};
+use super::open_lanes::OpenLanes;
+use super::rows::{self, live_job};
+use super::writer::Inner;
 use crate::group::Ask;
 use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::phase;
@@ -11,37 +13,52 @@ use baton_core::job::Job;
 use baton_core::lane::LaneKey;
 use baton_core::schedule::{Class, LaneId, Place};
 use baton_core::{Micros, OrgId, World};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
+/// Priorities of a lane that are looked at for jobs that have waited for too long, best first.
+const PRIORITIES_MAX: usize = 100;
 
 /// The jobs of a lane and a class that can be handed out, best first, with their payloads.
 static HEADS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, {PAYLOAD} FROM live l INDEXED BY live_ready WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2
-         AND l.lane = ?3 AND l.slot = ?4 ORDER BY l.priority, l.ord LIMIT ?5",
+        "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
+         WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND l.slot = ?4
+         ORDER BY l.priority, l.ord LIMIT ?5",
         rows::LIVE
     )
 });
 
-/// Background jobs of a lane, those first that have waited for longest.
-static LONGEST: LazyLock<String> = LazyLock::new(|| {
+/// Background jobs of a lane and a priority, in the order of arrival. But for those that came before their time, which
+/// is the order of how long they have waited.
+static FIRST: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, {PAYLOAD} FROM live l INDEXED BY live_aging WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1
-         AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
+        "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
+         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.priority = ?3
+         AND l.late = 0 ORDER BY l.ord LIMIT ?4",
         rows::LIVE
     )
 });
 
-/// Behind the columns of a live job.
-const PAYLOAD: &str = "(SELECT j.payload FROM job j WHERE j.org = l.org AND j.id = l.id)";
+const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
+     AND org = ?1 AND lane = ?2 AND slot = 1 AND priority > ?3 ORDER BY priority LIMIT 1";
+
+/// Those that came before their time, longest first.
+static LATE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, j.payload FROM live l INDEXED BY live_late CROSS JOIN job j ON j.ord = l.ord
+         WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1 AND l.late = 1 AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
+        rows::LIVE
+    )
+});
 
 /// One look for one ask.
 struct Look<'a> {
     conn: &'a Connection,
+    open_lanes: &'a OpenLanes,
     world: &'a mut World,
     ask: &'a Ask,
     /// Those before this ask in its group may take the best.
@@ -55,22 +72,23 @@ struct Look<'a> {
 }
 
 pub(super) fn find(
-    conn: &Connection,
+    inner: &Inner,
     world: &mut World,
     (ask, want): &(Ask, usize),
     moving: &BTreeSet<LaneId>,
     now: Micros,
 ) -> rusqlite::Result<Found> {
+    let Inner { conn, open_lanes, .. } = inner;
     let promoted = conn
         .prepare_cached(
-            "UPDATE live SET phase = ?1 WHERE (org, id) IN (
-             SELECT org, id FROM live INDEXED BY live_scheduled
+            "UPDATE live SET phase = ?1 WHERE ord IN (
+             SELECT ord FROM live INDEXED BY live_scheduled
              WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)",
         )?
         .execute((phase::READY, now.0, PROMOTE_MAX))?;
     let found = Found { promoted: promoted > 0, ..Found::default() };
     let paused = load::paused_lanes(conn)?;
-    let mut look = Look { conn, world, ask, want: *want, competing: false, moving, paused, found };
+    let mut look = Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
@@ -157,19 +175,21 @@ impl Look<'_> {
             return Ok(false);
         }
         if !self.world.knows_lane(org, lane) {
-            self.world.load_lane(org, lane, load::lane(self.conn, org, lane)?);
+            self.world.load_lane(org, lane, load::lane(self.conn, self.open_lanes, org, lane)?);
         }
         let moving = self.moving.contains(id);
         let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));
+        // Where nobody holds a slot, nobody brings one.
+        let bringing = if self.world.lane(org, lane).is_some_and(|row| row.running == 0) { 0 } else { self.want };
         let known = self.found.lanes.contains_key(id);
         let mut heads = Vec::new();
-        self.heads(org, lane, class, 0, self.want, &mut heads)?;
+        self.heads(org, lane, class, 0, bringing, &mut heads)?;
         self.heads(org, lane, class, 1, room, &mut heads)?;
         let gives = !heads.is_empty();
         if gives && class == Class::Interactive {
             // In case it has been giving interactive jobs for too long.
-            self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
+            self.heads(org, lane, Class::Background, 0, bringing, &mut heads)?;
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
         if gives && room > 0 && (class == Class::Interactive || self.competing) {
@@ -209,10 +229,23 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The background jobs that have waited for longest, as many as the lane could give.
+    /// The background jobs that have waited for longest, as many of each priority as the lane could give.
     fn longest(&self, org: &OrgId, lane: &LaneKey, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let mut waiting = self.conn.prepare_cached(&LONGEST)?;
-        let mut scan = waiting.query((org.as_str(), lane.as_str(), row_limit(SCAN_MAX.max(most))))?;
+        let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
+        let limit = row_limit(SCAN_MAX.max(most));
+        let mut priority = i32::MIN;
+        for _ in 0..PRIORITIES_MAX {
+            let after = (org.as_str(), lane.as_str(), priority);
+            let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
+            priority = found;
+            self.take(first.query((org.as_str(), lane.as_str(), priority, limit))?, most, heads)?;
+        }
+        let mut late = self.conn.prepare_cached(&LATE)?;
+        self.take(late.query((org.as_str(), lane.as_str(), limit))?, most, heads)
+    }
+
+    /// Some that are asked for and not among the heads yet.
+    fn take(&self, mut scan: Rows<'_>, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
         let mut found = 0;
         while found < most
             && let Some(row) = scan.next()?
@@ -231,10 +264,8 @@ impl Look<'_> {
 }
 
 fn candidate(row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
-    let text: Option<String> = row.get(rows::LIVE_LEN)?;
-    let text = text.ok_or_else(|| garbled(0, format!("{} is live but has no job row", job.id)))?;
     let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
-    Ok(Candidate { place, job, payload: Json::stored(text) })
+    Ok(Candidate { place, job, payload: Json::stored(row.get::<_, String>(rows::LIVE_LEN)?) })
 }
 
 fn lane_id(row: &Row<'_>) -> rusqlite::Result<LaneId> {

@@ -1,7 +1,6 @@
 //! One group in one transaction.
 
-use super::open_agents::OpenAgents;
-use super::open_jobs::OpenJobs;
+use super::arrivals::Arrivals;
 use super::writer::{Inner, Writer};
 use super::{claim, load, store_error, write};
 use crate::error::StoreError;
@@ -115,11 +114,11 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
         let numbered = (inner.next_pos, inner.next_ord);
         let outcome = in_transaction(writer, inner, works);
         let ended = match outcome {
-            Ok(Some(Decided { world, busy: false })) if world.is_clean() => {
+            Ok(Some(Decided { world, busy: false, .. })) if world.is_clean() => {
                 group::observe(&writer.options, &world);
                 Some(Ok(()))
             }
-            Ok(Some(Decided { world, .. })) => match finish(writer, inner, works, &world) {
+            Ok(Some(decided)) => match finish(writer, inner, works, decided) {
                 Ok(()) => return Ok(()),
                 Err(failed) => Some(Err(failed)),
             },
@@ -128,9 +127,7 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
         };
         rollback(inner);
         if matches!(&ended, Some(Err(_))) {
-            // Whatever it was: what is read again from the file is right.
-            inner.open_agents = OpenAgents::default();
-            inner.open_jobs = OpenJobs::default();
+            inner.forget();
         }
         if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
             (inner.next_pos, inner.next_ord) = numbered;
@@ -164,6 +161,7 @@ fn rollback(inner: &Inner) {
 
 struct Decided {
     world: World,
+    arrivals: Arrivals,
     /// Something was written that the world does not know of.
     busy: bool,
 }
@@ -173,11 +171,15 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     let now = super::writer::now(&writer.options);
     let defs = &*writer.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
-    let mut world = load::world(inner, &plan, defs).map_err(|e| spoiled(store_error(e)))?;
+    let mut arrivals = Arrivals::default();
+    let mut world = load::world(inner, &plan, defs, &mut arrivals).map_err(|e| spoiled(store_error(e)))?;
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
-        found.push(claim::find(&inner.conn, &mut world, ask, &moving, now).map_err(|e| spoiled(store_error(e)))?);
+        found.push(claim::find(inner, &mut world, ask, &moving, now).map_err(|e| spoiled(store_error(e)))?);
+    }
+    for head in found.iter().flat_map(|found| found.lanes.values().flatten()) {
+        arrivals.note(head.job.id, head.place.order);
     }
     let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs };
@@ -186,14 +188,16 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
         Round::Again => return Ok(None),
         Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
     }
-    write::world(inner, &world, now).map_err(spoiled)?;
+    write::world(inner, &world, &mut arrivals, now).map_err(spoiled)?;
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
             busy = true;
+            // Lanes may be among what goes.
+            inner.open_lanes.forget();
             seat.purged = write::purge(&inner.conn, seat.what, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
-    Ok(Some(Decided { world, busy }))
+    Ok(Some(Decided { world, arrivals, busy }))
 }
 
 /// A disk that is full or gone is nobody's fault; anything else may be one member's.
@@ -204,8 +208,9 @@ fn spoiled(why: StoreError) -> Failed {
     }
 }
 
-fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], world: &World) -> Result<(), Failed> {
-    let witness = witness(inner, world).map_err(|e| spoiled(store_error(e)))?;
+fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decided) -> Result<(), Failed> {
+    let Decided { world, arrivals, .. } = decided;
+    let witness = witness(inner, &world).map_err(|e| spoiled(store_error(e)))?;
     #[cfg(feature = "faults")]
     let committed = super::mishap::commit(writer, inner, works);
     #[cfg(not(feature = "faults"))]
@@ -225,13 +230,14 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], world: &World)
             }
         },
     }
-    inner.open_agents.learn(world);
-    inner.open_jobs.learn(world);
-    writer.known.learn_from(world);
-    writer.signals.stir(group::stirred(world));
+    inner.open_agents.learn(&world);
+    inner.open_lanes.learn(&world);
+    writer.known.learn_from(&world);
+    writer.signals.stir(group::stirred(&world));
     writer.signals.publish(inner.next_pos - 1);
     writer.signals.tell_calls(world.notes());
-    group::observe(&writer.options, world);
+    group::observe(&writer.options, &world);
+    inner.open_jobs.learn(world, &arrivals);
     Ok(())
 }
 

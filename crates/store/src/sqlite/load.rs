@@ -1,8 +1,10 @@
 //! Loading what a group must see. The one writer is alone, so nothing needs locking.
 
+use super::arrivals::Arrivals;
 use super::many::Many;
 use super::open_agents::OpenAgents;
 use super::open_jobs::OpenJobs;
+use super::open_lanes::OpenLanes;
 use super::query;
 use super::rows::{self, live_job, uuid};
 use super::run_rows;
@@ -26,15 +28,22 @@ use rusqlite::{Connection, OptionalExtension};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-static LIVE_BY_ID: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {} FROM live l WHERE l.org = ?1 AND l.id = ?2", rows::LIVE));
+static LIVE_BY_ID: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {} FROM job j CROSS JOIN live l ON l.ord = j.ord WHERE j.org = ?1 AND j.id = ?2", rows::LIVE)
+});
 
-pub(super) fn world(inner: &Inner, plan: &Plan, defs: &Definitions) -> rusqlite::Result<World> {
-    let Inner { conn, open_agents, open_jobs, .. } = inner;
+pub(super) fn world(
+    inner: &Inner,
+    plan: &Plan,
+    defs: &Definitions,
+    arrivals: &mut Arrivals,
+) -> rusqlite::Result<World> {
+    let Inner { conn, open_agents, open_jobs, open_lanes, .. } = inner;
     let mut world = World::default();
     for (org, reads) in &plan.reads {
         let live = Many::new(conn, &LIVE_BY_ID);
-        Loading { conn, open_agents, open_jobs, org, defs, world: &mut world, live }.reads(reads)?;
+        Loading { conn, open_agents, open_jobs, open_lanes, org, defs, world: &mut world, arrivals, live }
+            .reads(reads)?;
     }
     for key in &plan.onces {
         world.load_once(key.clone(), once(conn, key)?);
@@ -47,9 +56,11 @@ struct Loading<'a> {
     conn: &'a Connection,
     open_agents: &'a OpenAgents,
     open_jobs: &'a OpenJobs,
+    open_lanes: &'a OpenLanes,
     org: &'a OrgId,
     defs: &'a Definitions,
     world: &'a mut World,
+    arrivals: &'a mut Arrivals,
     live: Many<'a>,
 }
 
@@ -104,7 +115,7 @@ impl Loading<'_> {
             self.world.load_requeued(org, *id, into.map(JobId));
         }
         for key in &reads.lanes {
-            self.world.load_lane(org, key, lane(conn, org, key)?);
+            self.world.load_lane(org, key, lane(conn, self.open_lanes, org, key)?);
         }
         if reads.seal {
             self.world.load_seal(org, seal(conn, org)?);
@@ -125,7 +136,7 @@ impl Loading<'_> {
         let found = self.hot(id)?;
         if let Some(job) = &found {
             if job.lane.kept && !self.world.knows_lane(org, &job.lane.key) {
-                self.world.load_lane(org, &job.lane.key, lane(conn, org, &job.lane.key)?);
+                self.world.load_lane(org, &job.lane.key, lane(conn, self.open_lanes, org, &job.lane.key)?);
             }
             if defs.wants_payload(org, &job.kind) {
                 let text: String = conn
@@ -140,13 +151,15 @@ impl Loading<'_> {
 
     fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Job>> {
         let Self { conn, org, open_jobs, .. } = *self;
-        if let Some(job) = open_jobs.get(org, id) {
+        if let Some((job, ord)) = open_jobs.get(org, id) {
+            self.arrivals.note(id, ord);
             return Ok(Some(job.clone()));
         }
         let key = (org.as_str(), id.0.as_bytes());
-        let live = self.live.get()?.query_row(key, live_job).optional()?;
-        if live.is_some() {
-            return Ok(live);
+        let live = self.live.get()?.query_row(key, |row| Ok((live_job(row)?, row.get(rows::LIVE_ORD)?))).optional()?;
+        if let Some((job, ord)) = live {
+            self.arrivals.note(id, ord);
+            return Ok(Some(job));
         }
         conn.prepare_cached(&format!(
             "SELECT {} FROM job j WHERE j.org = ?1 AND j.id = ?2 AND j.state IS NOT NULL",
@@ -172,7 +185,15 @@ impl Loading<'_> {
     }
 }
 
-pub(super) fn lane(conn: &Connection, org: &OrgId, key: &LaneKey) -> rusqlite::Result<Option<lane::Row>> {
+pub(super) fn lane(
+    conn: &Connection,
+    open_lanes: &OpenLanes,
+    org: &OrgId,
+    key: &LaneKey,
+) -> rusqlite::Result<Option<lane::Row>> {
+    if let Some(row) = open_lanes.get(org, key) {
+        return Ok(Some(row));
+    }
     conn.prepare_cached("SELECT max, running, waiting, outside, burst FROM lane WHERE org = ?1 AND key = ?2")?
         .query_row((org.as_str(), key.as_str()), |row| {
             Ok(lane::Row {

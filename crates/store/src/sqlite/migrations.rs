@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 6] = [
+const ALL: [Migration; 7] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -14,6 +14,13 @@ const ALL: [Migration; 6] = [
     // Older binaries would fail on timers and subjects that they do not know.
     Migration { version: 5, name: "runs", oldest: 5, sql: include_str!("migrations/0005_runs.sql") },
     Migration { version: 6, name: "queue_speed", oldest: 5, sql: include_str!("migrations/0006_queue_speed.sql") },
+    // Older binaries know the rows of jobs by other keys.
+    Migration {
+        version: 7,
+        name: "rows_by_number",
+        oldest: 7,
+        sql: include_str!("migrations/0007_rows_by_number.sql"),
+    },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes
@@ -83,6 +90,40 @@ mod tests {
         let refused = run(&mut conn).unwrap_err();
         let expected = (newer, newer, known);
         assert!(matches!(refused, OpenError::TooNew { found, oldest, known } if (found, oldest, known) == expected));
+    }
+
+    #[test]
+    fn jobs_of_before_keep_all_that_they_were() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        run_all(&mut conn, &ALL[..4]).unwrap();
+        conn.execute_batch(
+            "INSERT INTO job (org, id, project, type, version, priority, payload, deadline_at, created_at, max_attempts, lane)
+             VALUES ('a', x'01', 'p', 'echo', 2, 200, '{\"n\":1}', 90, 10, 3, 'project:p'),
+                    ('a', x'02', 'p', 'echo', 1, 200, '{\"n\":2}', NULL, 20, 3, 'project:p'),
+                    ('b', x'02', 'q', 'echo', 1, 100, '{\"n\":3}', NULL, 30, 3, 'own');
+             UPDATE job SET state = 'completed', ended_at = 40, result = '{}', head_n = 3, head_hash = x'aa', head_at = 40
+             WHERE org = 'a' AND id = x'01';
+             INSERT INTO live (org, id, project, type, version, priority, ord, phase, class, slot, state, due_at, since, lane,
+                 lane_max, kept, outside, dedupe, attempts, max_attempts, failures, max_failures, token, wakes, created_at,
+                 has_deadline, head_n, head_hash, head_at)
+             VALUES ('a', x'02', 'p', 'echo', 1, 200, 7, 1, 1, 1, 'queued', 20, 20, 'project:p', 1, 1, 1, 'k', 0, 3, 0, 2, 0, 0,
+                     20, 0, 1, x'bb', 20),
+                    ('b', x'02', 'q', 'echo', 1, 100, 3, 2, 0, 1, 'queued', 99, 99, 'own', NULL, 0, 0, NULL, 0, 3, 0, 3, 0, 0,
+                     30, 0, 1, x'cc', 30);",
+        )
+        .unwrap();
+        run(&mut conn).unwrap();
+        let rows = |sql: &str| -> Vec<String> {
+            let mut all = conn.prepare(sql).unwrap();
+            all.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+        };
+        let ended = "SELECT concat_ws(' ', project, version, payload, deadline_at, state, ended_at, result, head_n, hex(head_hash))
+                     FROM job WHERE org = 'a' AND id = x'01' AND ord < 0";
+        assert_eq!(rows(ended), ["p 2 {\"n\":1} 90 completed 40 {} 3 AA"]);
+        let live = "SELECT concat_ws(' ', l.org, j.project, j.max_failures, l.lane, l.dedupe, l.late, hex(l.head_hash), j.payload)
+                    FROM live l JOIN job j ON j.ord = l.ord AND j.org = l.org AND j.id = l.id ORDER BY l.ord";
+        assert_eq!(rows(live), ["b q 3 own 1 CC {\"n\":3}", "a p 2 project:p k 0 BB {\"n\":2}"]);
+        assert!(conn.execute("UPDATE job SET result = 'x' WHERE state IS NOT NULL", []).is_err(), "still final");
     }
 
     #[test]

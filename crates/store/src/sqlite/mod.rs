@@ -5,6 +5,7 @@
 //! connections and threads; checkpoints run on another, so that commits do not wait for them.
 //! A simulated store has none of these threads: see `disk`.
 
+mod arrivals;
 mod audit;
 mod audit_run;
 mod checkpoint;
@@ -21,6 +22,7 @@ mod migrations;
 mod mishap;
 mod open_agents;
 mod open_jobs;
+mod open_lanes;
 mod query;
 mod query_queue;
 mod query_run;

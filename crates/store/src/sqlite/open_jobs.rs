@@ -3,8 +3,8 @@
 //! A job that was handed out is settled next, as a rule soon. The one writer is alone, so what it wrote last is what
 //! the file holds: nothing needs to be read and parsed. Only what was committed is kept here.
 
+use super::arrivals::Arrivals;
 use baton_core::job::Job;
-use baton_core::world::JobWrite;
 use baton_core::{JobId, OrgId, World};
 use std::collections::BTreeMap;
 
@@ -12,17 +12,22 @@ use std::collections::BTreeMap;
 const KEPT: usize = 8_192;
 
 #[derive(Default)]
-pub struct OpenJobs(BTreeMap<JobId, Job>);
+pub struct OpenJobs(BTreeMap<JobId, Open>);
+
+struct Open {
+    job: Job,
+    ord: i64,
+}
 
 impl OpenJobs {
-    pub(super) fn get(&self, org: &OrgId, id: JobId) -> Option<&Job> {
-        self.0.get(&id).filter(|job| job.org == *org)
+    /// With the order of its arrival.
+    pub(super) fn get(&self, org: &OrgId, id: JobId) -> Option<(&Job, i64)> {
+        self.0.get(&id).filter(|open| open.job.org == *org).map(|open| (&open.job, open.ord))
     }
 
     /// After a commit.
-    pub(super) fn learn(&mut self, world: &World) {
-        for write in world.job_writes() {
-            let (JobWrite::Update(job) | JobWrite::End(job, _)) = write else { continue };
+    pub(super) fn learn(&mut self, world: World, arrivals: &Arrivals) {
+        for job in world.into_changed_jobs() {
             if job.status.lease().is_none() {
                 self.0.remove(&job.id);
                 continue;
@@ -30,7 +35,9 @@ impl OpenJobs {
             if self.0.len() >= KEPT && !self.0.contains_key(&job.id) {
                 self.0.clear();
             }
-            self.0.insert(job.id, job.clone());
+            if let Some(ord) = arrivals.get(job.id) {
+                self.0.insert(job.id, Open { job, ord });
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 pub(super) fn records_sql(tail: &str) -> String {
     let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
-    format!("SELECT {live}, {ended}, {cold} FROM job j LEFT JOIN live l ON l.org = j.org AND l.id = j.id {tail}")
+    format!("SELECT {live}, {ended}, {cold} FROM job j LEFT JOIN live l ON l.ord = j.ord {tail}")
 }
 
 impl Db {
@@ -104,7 +104,8 @@ impl Db {
 
     pub(crate) async fn depths(&self) -> Result<Vec<Depth>, StoreError> {
         self.read(move |conn| {
-            let sql = "SELECT org, project, state, count(*) FROM live GROUP BY org, project, state";
+            let sql = "SELECT j.org, j.project, l.state, count(*) FROM live l CROSS JOIN job j ON j.ord = l.ord \
+                       GROUP BY j.org, j.project, l.state";
             let mut all = conn.prepare_cached(sql).map_err(store_error)?;
             let found = all.query_map([], |row| {
                 let state = row.get_ref(2)?.as_str()?;
@@ -193,7 +194,7 @@ fn due(conn: &Connection, now: Micros, limit: usize) -> rusqlite::Result<(Vec<Du
 fn list(conn: &Connection, ask: &ListJobs) -> rusqlite::Result<Page<JobRecord, JobId>> {
     let sql = format!(
         "SELECT j.id, coalesce(l.state, j.state), l.pause, j.type FROM job j \
-         LEFT JOIN live l ON l.org = j.org AND l.id = j.id \
+         LEFT JOIN live l ON l.ord = j.ord \
          WHERE j.org = ?1 AND j.project = ?2 AND j.id {} ?3 ORDER BY j.id {}",
         ask.order.beyond(),
         ask.order.word()

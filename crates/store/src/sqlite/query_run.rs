@@ -212,7 +212,8 @@ impl Db {
     /// Agents at work whose job nobody holds since this moment.
     pub(crate) async fn lost_agents(&self, since: Micros, limit: usize) -> Result<Vec<(OrgId, AgentId)>, StoreError> {
         self.read(move |conn| {
-            let sql = "SELECT a.org, a.id FROM run_agent a LEFT JOIN live l ON l.org = a.org AND l.id = a.job \
+            let sql = "SELECT a.org, a.id FROM run_agent a LEFT JOIN job j ON j.org = a.org AND j.id = a.job \
+                       LEFT JOIN live l ON l.ord = j.ord \
                        WHERE a.state IN ('running', 'pending') AND (l.id IS NULL OR (a.state = 'running' AND l.phase = 1 AND l.due_at <= ?1)) LIMIT ?2";
             let mut all = conn.prepare_cached(sql).map_err(store_error)?;
             let found = all.query_map((since.0, row_limit(limit)), |row| {

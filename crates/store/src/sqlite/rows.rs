@@ -52,11 +52,11 @@ fn head(row: &Row<'_>, i: usize) -> rusqlite::Result<Head> {
     Ok(Head { n: row.get(i)?, hash: digest(row, i + 1)?, at: micros(row, i + 2)? })
 }
 
-/// The columns of `live` that make a job, in the order [`live_job`] reads them.
-pub(super) const LIVE: &str = "l.org, l.id, l.project, l.type, l.version, l.priority, l.state, l.pause, l.due_at, \
-    l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, l.created_at, l.started_at, l.has_deadline, \
-    l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, l.dedupe, l.failures, \
-    l.max_failures, l.aside";
+/// The columns of `live` and `job` that make a live job, in the order [`live_job`] reads them.
+pub(super) const LIVE: &str = "l.org, l.id, j.project, l.type, j.version, l.priority, l.state, l.pause, l.due_at, \
+    l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, j.created_at, l.started_at, \
+    j.deadline_at IS NOT NULL, l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, \
+    l.dedupe, l.failures, j.max_failures, l.aside";
 pub(super) const LIVE_ORD: usize = 21;
 pub(super) const LIVE_LEN: usize = 31;
 

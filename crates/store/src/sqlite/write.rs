@@ -1,6 +1,7 @@
 //! Writing what a group decided. Statements are cached; each row is written once, as it
 //! stands after the whole group.
 
+use super::arrivals::Arrivals;
 use super::run_rows;
 use super::write_jobs;
 use super::write_queue;
@@ -12,9 +13,9 @@ use crate::sqlite::store_error;
 use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 
-pub(super) fn world(inner: &mut Inner, world: &World, now: Micros) -> Result<(), StoreError> {
+pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, now: Micros) -> Result<(), StoreError> {
     let Inner { conn, next_pos, next_ord, .. } = inner;
-    write_jobs::world(conn, next_ord, world, now)?;
+    write_jobs::world(conn, next_ord, world, arrivals, now)?;
     for (org, id, payload) in world.payload_writes() {
         let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
         let done = conn

@@ -3,6 +3,7 @@
 //! Where something fails the whole group is rolled back, so updates say OR FAIL: SQLite need not be able to undo one
 //! statement alone, which costs a copy of every page that it touches.
 
+use super::arrivals::Arrivals;
 use super::many::Many;
 use super::store_error;
 use super::write::one;
@@ -15,27 +16,26 @@ use baton_core::world::JobWrite;
 use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 
-const INSERT_JOB: &str = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, \
+const INSERT_JOB: &str = "INSERT INTO job (ord, org, id, project, type, version, priority, payload, source_session, \
     deadline_at, created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
-const INSERT_LIVE: &str = "INSERT INTO live (org, id, project, type, version, priority, ord, phase, state, pause, \
-    due_at, worker, lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, \
-    head_hash, head_at, class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-    ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+const INSERT_LIVE: &str = "INSERT INTO live (ord, org, id, type, priority, phase, state, pause, due_at, worker, \
+    lease_until, attempts, max_attempts, token, wakes, started_at, head_n, head_hash, head_at, class, slot, since, late, \
+    lane, lane_max, kept, outside, dedupe, failures, aside) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+    ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)";
 
 /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
 const UPDATE_LIVE: &str = "UPDATE OR FAIL live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, \
     state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, attempts = ?9, token = ?10, wakes = ?11, \
     started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, slot = ?16, dedupe = ?17, failures = ?18, \
-    aside = ?19, max_attempts = ?20 WHERE org = ?1 AND id = ?2";
+    aside = ?19, max_attempts = ?20 WHERE ord = ?1 AND org = ?2";
 
-const DELETE_LIVE: &str = "DELETE FROM live WHERE org = ?1 AND id = ?2";
+const DELETE_LIVE: &str = "DELETE FROM live WHERE ord = ?1 AND org = ?2";
 
 const END_JOB: &str = "UPDATE OR FAIL job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, \
     attempts = ?8, token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, \
-    aside = ?15, max_attempts = ?16 WHERE org = ?1 AND id = ?2";
+    aside = ?15, max_attempts = ?16 WHERE ord = ?1 AND org = ?2";
 
 struct Jobs<'c> {
     conn: &'c Connection,
@@ -46,7 +46,13 @@ struct Jobs<'c> {
     end_job: Many<'c>,
 }
 
-pub(super) fn world(conn: &Connection, next_ord: &mut i64, world: &World, now: Micros) -> Result<(), StoreError> {
+pub(super) fn world(
+    conn: &Connection,
+    next_ord: &mut i64,
+    world: &World,
+    arrivals: &mut Arrivals,
+    now: Micros,
+) -> Result<(), StoreError> {
     let mut jobs = Jobs {
         conn,
         insert_job: Many::new(conn, INSERT_JOB),
@@ -58,25 +64,37 @@ pub(super) fn world(conn: &Connection, next_ord: &mut i64, world: &World, now: M
     for write in world.job_writes() {
         match write {
             JobWrite::Insert(job, cold, ending) => {
-                jobs.insert_job(job, cold, ending).map_err(store_error)?;
+                let ord = *next_ord;
+                *next_ord += 1;
+                arrivals.note(job.id, ord);
+                jobs.insert_job(ord, job, cold, ending).map_err(store_error)?;
                 if ending.is_none() {
-                    jobs.insert_live(job, *next_ord, now).map_err(store_error)?;
-                    *next_ord += 1;
+                    jobs.insert_live(ord, job, now).map_err(store_error)?;
                 }
             }
-            JobWrite::Update(job) => one(jobs.update_live(job, now), "an update of a live job")?,
+            JobWrite::Update(job) => {
+                let ord = place(conn, arrivals, job)?;
+                one(jobs.update_live(ord, job, now), "an update of a live job")?;
+            }
             JobWrite::End(job, ending) => {
-                one(jobs.delete_live(job), "the removal of a live job")?;
-                one(jobs.end_job(job, ending), "the end of a job")?;
+                let ord = place(conn, arrivals, job)?;
+                one(jobs.delete_live(ord, job), "the removal of a live job")?;
+                one(jobs.end_job(ord, job, ending), "the end of a job")?;
             }
         }
     }
     Ok(())
 }
 
+fn place(conn: &Connection, arrivals: &Arrivals, job: &Job) -> Result<i64, StoreError> {
+    let found = arrivals.find(conn, &job.org, job.id).map_err(store_error)?;
+    found.ok_or_else(|| StoreError::Rejected(format!("{} is to be written but is not there", job.id)))
+}
+
 impl Jobs<'_> {
-    fn insert_job(&mut self, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
+    fn insert_job(&mut self, ord: i64, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
         self.insert_job.get()?.execute(params![
+            ord,
             job.org.as_str(),
             job.id.0.as_bytes(),
             job.project.as_str(),
@@ -100,21 +118,19 @@ impl Jobs<'_> {
                 .execute((job.org.as_str(), from.0.as_bytes()))?;
         }
         if let Some(ending) = ending {
-            self.end_job(job, ending)?;
+            self.end_job(ord, job, ending)?;
         }
         Ok(())
     }
 
-    fn insert_live(&mut self, job: &Job, ord: i64, now: Micros) -> rusqlite::Result<()> {
+    fn insert_live(&mut self, ord: i64, job: &Job, now: Micros) -> rusqlite::Result<()> {
         let lease = job.status.lease();
         self.insert_live.get()?.execute(params![
+            ord,
             job.org.as_str(),
             job.id.0.as_bytes(),
-            job.project.as_str(),
             job.kind.name.as_str(),
-            job.kind.version,
             job.priority,
-            ord,
             phase::of(&job.status, now),
             job.status.state().as_str(),
             pause(&job.status),
@@ -125,32 +141,30 @@ impl Jobs<'_> {
             job.max_attempts,
             job.token,
             job.wakes,
-            job.created_at.0,
             job.started_at.map(|at| at.0),
-            job.has_deadline,
             job.head.n,
             job.head.hash.0,
             job.head.at.0,
             job.class().number(),
             phase::slot(&job.status),
             job.since.0,
+            job.since != job.created_at,
             job.lane.key.as_str(),
             job.lane.max,
             job.lane.kept,
             job.outside,
             job.dedupe,
             job.failures,
-            job.max_failures,
             Aside::stored(job.aside.as_deref()),
         ])?;
         Ok(())
     }
 
-    fn update_live(&mut self, job: &Job, now: Micros) -> rusqlite::Result<usize> {
+    fn update_live(&mut self, ord: i64, job: &Job, now: Micros) -> rusqlite::Result<usize> {
         let lease = job.status.lease();
         self.update_live.get()?.execute(params![
+            ord,
             job.org.as_str(),
-            job.id.0.as_bytes(),
             phase::of(&job.status, now),
             job.status.state().as_str(),
             pause(&job.status),
@@ -172,19 +186,19 @@ impl Jobs<'_> {
         ])
     }
 
-    fn delete_live(&mut self, job: &Job) -> rusqlite::Result<usize> {
-        self.delete_live.get()?.execute((job.org.as_str(), job.id.0.as_bytes()))
+    fn delete_live(&mut self, ord: i64, job: &Job) -> rusqlite::Result<usize> {
+        self.delete_live.get()?.execute((ord, job.org.as_str()))
     }
 
-    fn end_job(&mut self, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
+    fn end_job(&mut self, ord: i64, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
         let at = match job.status {
             Status::Ended { at, .. } => Some(at.0),
             _ => None,
         };
         let (result, code, message) = ending_columns(ending);
         let done = self.end_job.get()?.execute(params![
+            ord,
             job.org.as_str(),
-            job.id.0.as_bytes(),
             job.status.state().as_str(),
             at,
             result,

@@ -5,6 +5,7 @@ use super::commit::{self, Fate};
 use super::data_dir::DirLock;
 use super::open_agents::OpenAgents;
 use super::open_jobs::OpenJobs;
+use super::open_lanes::OpenLanes;
 use super::query;
 use crate::error::StoreError;
 use crate::group::{GROUP_MAX, Message, Work};
@@ -27,6 +28,7 @@ pub struct Inner {
     pub(super) next_ord: i64,
     pub(super) open_agents: OpenAgents,
     pub(super) open_jobs: OpenJobs,
+    pub(super) open_lanes: OpenLanes,
 }
 
 impl Inner {
@@ -34,16 +36,28 @@ impl Inner {
     pub(super) fn new(conn: Connection) -> rusqlite::Result<Self> {
         let max = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
         let seals = max("SELECT max(to_pos) FROM seal")?;
-        let order = max("SELECT max(ord) FROM live")?;
+        let order = max("SELECT max(ord) FROM job")?;
         let mut last = seals.unwrap_or(0);
         // The key is led by the org: one step an org instead of a walk over the whole history.
         for org in query::orgs(&conn, &ListOrgs::ALL)? {
             let newest = "SELECT max(pos) FROM event WHERE org = ?1";
             last = last.max(conn.query_row(newest, [org.as_str()], |row| row.get(0))?);
         }
-        let next_pos = last + 1;
-        let (open_agents, open_jobs) = (OpenAgents::default(), OpenJobs::default());
-        Ok(Self { next_pos, next_ord: order.unwrap_or(0) + 1, open_agents, open_jobs, conn })
+        Ok(Self {
+            next_pos: last + 1,
+            next_ord: order.unwrap_or(0).max(0) + 1,
+            open_agents: OpenAgents::default(),
+            open_jobs: OpenJobs::default(),
+            open_lanes: OpenLanes::default(),
+            conn,
+        })
+    }
+
+    /// Whatever went wrong: what is read again from the file is right.
+    pub(super) fn forget(&mut self) {
+        self.open_agents = OpenAgents::default();
+        self.open_jobs = OpenJobs::default();
+        self.open_lanes = OpenLanes::default();
     }
 }
 

@@ -1,0 +1,35 @@
+//! Lanes that jobs move in, as the last commit left them.
+//!
+//! The one writer is alone, so what it wrote last is what the file holds. Only what was committed is kept here.
+
+use baton_core::lane;
+use baton_core::schedule::LaneId;
+use baton_core::{OrgId, World, lane::LaneKey};
+use std::collections::BTreeMap;
+
+/// Lanes kept in memory, of some hundred bytes each. With more, all are forgotten, and are read again.
+const KEPT: usize = 16_384;
+
+#[derive(Default)]
+pub struct OpenLanes(BTreeMap<LaneId, lane::Row>);
+
+impl OpenLanes {
+    pub(super) fn get(&self, org: &OrgId, key: &LaneKey) -> Option<lane::Row> {
+        self.0.get(&(org.clone(), key.clone())).cloned()
+    }
+
+    /// After a commit.
+    pub(super) fn learn(&mut self, world: &World) {
+        for (org, key, row) in world.lane_writes() {
+            if self.0.len() >= KEPT {
+                self.0.clear();
+            }
+            self.0.insert((org.clone(), key.clone()), row.clone());
+        }
+    }
+
+    /// Rows were removed that counted nothing any more.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+}
