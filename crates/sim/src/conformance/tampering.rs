@@ -173,6 +173,6 @@ pub async fn a_job_that_lost_half_of_its_rows_is_named(lab: Lab) -> Result<()> {
     let report = node.store.audit(None).await?;
     ensure!(codes(&report, &lost) == ["job_lost", "orphan_chain"], "{:?}", report.violations);
     // Where the history is led to its job by the row that is gone, it belongs to nobody too.
-    ensure!(codes(&report, &undead).contains(&"job_undead"), "{:?}", report.violations);
+    ensure!(codes(&report, &undead).iter().any(|code| code == "job_undead"), "{:?}", report.violations);
     Ok(())
 }
