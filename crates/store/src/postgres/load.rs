@@ -169,6 +169,7 @@ pub(super) async fn load(
     let lane_keys: Params<'_, 4> = [&k.jobs.0, &k.jobs.1, &k.lanes.0, &k.lanes.1];
     let seal_keys: Params<'_, 1> = [&k.seals];
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
+    let tick_keys: Params<'_, 1> = [&shift];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
     let (deduping, in_lanes) = (!k.dedupes.0.is_empty(), !k.jobs.0.is_empty() || !k.lanes.0.is_empty());
     let only_agents = plan.only_agents();
@@ -199,13 +200,12 @@ pub(super) async fn load(
     // Behind every lock that waits.
     let claiming = async {
         join!(
-            promote(link, asking, &shift),
+            rows_if(link, asking, &s.tick, &tick_keys),
+            rows_if(link, !asking && !only_agents, &s.now, &[]),
             join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
-            rows_if(link, asking, &s.next_due, &[]),
-            rows_if(link, !only_agents, &s.now, &[]),
         )
     };
-    let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
+    let (read, (tick, now, answers)) = join!(reading, claiming);
     let (begun, definitions, docs, runs, agents, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) =
         read;
     // In the order of sending: behind the first that fails, all others only say that one did.
@@ -214,9 +214,8 @@ pub(super) async fn load(
     let (crowd, jobs) = (crowd?, jobs?);
     let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
     let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
-    let promoted = promoted?;
+    let (tick, now) = (tick?, now?);
     let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
-    let (next_due, now) = (next_due?, now?);
     let mut world = World::default();
     load_definitions(link, &mut world, plan, &definitions).await?;
     load_docs(&mut world, &docs)?;
@@ -253,16 +252,16 @@ pub(super) async fn load(
     for (org, reads) in &plan.reads {
         world.load_nothing(org, reads);
     }
-    let next_due = match next_due.first() {
-        Some(row) => rows::maybe_micros(row, 0)?,
-        None => None,
+    let (promoted, next_due) = match tick.first() {
+        Some(row) => (get::<i64>(row, NOW_LEN)? > 0, rows::maybe_micros(row, NOW_LEN + 1)?),
+        None => (false, None),
     };
     let mut found = Vec::with_capacity(asks.len());
     for (ask, answers) in asks.iter().zip(answers) {
-        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
+        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, &answers)? });
     }
     freshen(link, &mut found, defs).await?;
-    let Some(now) = (if only_agents { agents.last() } else { now.first() }) else {
+    let Some(now) = (if only_agents { agents.last() } else { tick.first().or(now.first()) }) else {
         return Err(rows::garbled("no time").into());
     };
     Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: get(now, 1)?, backend: get(now, 2)? })
@@ -289,11 +288,6 @@ async fn freshen(link: &Link, found: &mut [Found], defs: &Definitions) -> std::r
         }
     }
     Ok(())
-}
-
-/// Whether any job was promoted.
-async fn promote(link: &Link, asking: bool, shift: &i64) -> std::result::Result<bool, Error> {
-    Ok(asking && link.client.execute(&link.statements.promote, &[shift]).await? > 0)
 }
 
 fn load_docs(world: &mut World, rows: &[Row]) -> Result<()> {
