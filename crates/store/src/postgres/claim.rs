@@ -28,8 +28,8 @@ const MOVING: &str = "SELECT DISTINCT -1 AS way, 0 AS class, l.org, l.lane, 0 AS
     WHERE l.org >= $6::text AND l.org <= $7::text AND ($8::text[] IS NULL OR l.lane = ANY ($8))";
 
 /// What lanes could give, once it is known which. Behind the best jobs come those background jobs that have waited for
-/// longest. Of a class that nobody waits in, nothing is looked for in any lane. $1 kinds, $2 jobs wanted, $3 projects, if
-/// not all.
+/// longest, if there are interactive ones that they must be guarded from. Of a class that nobody waits in, nothing is
+/// looked for in any lane. $1 kinds, $2 jobs wanted, $3 projects, if not all.
 fn heads_sql(lanes: &str) -> String {
     let wanted = wanted("l");
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
@@ -47,7 +47,7 @@ fn heads_sql(lanes: &str) -> String {
          AND l.phase = 1 AND l.class = v.class AND l.needs = v.needs AND l.org = w.org AND l.lane = w.lane \
          AND {wanted} ORDER BY l.priority, l.ord \
          LIMIT CASE WHEN v.needs = 0 THEN $2::bigint ELSE {room} END FOR UPDATE SKIP LOCKED) l \
-         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND (SELECT bool_or(v.class = 1) FROM there v) \
+         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND (SELECT bool_or(v.class = 0) AND bool_or(v.class = 1) FROM there v) \
          AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
          AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.since LIMIT {room} FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true"
