@@ -7,6 +7,7 @@ use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use super::run_rows;
+use super::statements::LIVE_LEN;
 use crate::group::Plan;
 use crate::hand_out::Found;
 use baton_core::canon::Json;
@@ -162,11 +163,11 @@ pub(super) async fn load(
     let agent_keys: Params<'_, 2> = [&k.agents.0, &k.agents.1];
     let cap = i64::from(defs.rules.max_global);
     let crowd_keys: Params<'_, 2> = [&cap, &k.crowd];
-    let job_keys: Params<'_, 5> = [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
+    let job_keys: Params<'_, 7> =
+        [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2, &k.lanes.0, &k.lanes.1];
     let dedupe_keys: Params<'_, 3> = [&k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
     let message_keys: Params<'_, 2> = [&k.messages.0, &k.messages.1];
     let requeued_keys: Params<'_, 2> = [&k.requeued.0, &k.requeued.1];
-    let lane_keys: Params<'_, 4> = [&k.jobs.0, &k.jobs.1, &k.lanes.0, &k.lanes.1];
     let seal_keys: Params<'_, 1> = [&k.seals];
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
     let tick_keys: Params<'_, 1> = [&shift];
@@ -187,14 +188,13 @@ pub(super) async fn load(
                 &agent_keys
             ),
             rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
-            rows_if(link, deduping || !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
+            rows_if(link, deduping || in_lanes, &s.lock_jobs, &job_keys),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
             rows_if(link, !k.messages.0.is_empty(), &s.messages, &message_keys),
             rows_if(link, !k.requeued.0.is_empty(), &s.requeued, &requeued_keys),
             rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),
             rows_if(link, !k.timers.0.is_empty(), &s.timers, &timer_keys),
             rows_if(link, !k.onces.0.is_empty(), &s.lock_onces, &once_keys),
-            rows_if(link, in_lanes, &s.lock_lanes, &lane_keys),
         )
     };
     // Behind every lock that waits.
@@ -206,14 +206,14 @@ pub(super) async fn load(
         )
     };
     let (read, (tick, now, answers)) = join!(reading, claiming);
-    let (begun, definitions, docs, runs, agents, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) =
+    let (begun, definitions, docs, runs, agents, crowd, locked, dropped, messages, requeued, seals, timers, onces) =
         read;
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
     let (definitions, docs, runs, agents) = (definitions?, docs?, runs?, agents?);
-    let (crowd, jobs) = (crowd?, jobs?);
+    let (crowd, mut jobs) = (crowd?, locked?);
     let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
-    let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
+    let (seals, timers, onces) = (seals?, timers?, onces?);
     let (tick, now) = (tick?, now?);
     let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
     let mut world = World::default();
@@ -234,8 +234,10 @@ pub(super) async fn load(
     if let Some(row) = crowd.first() {
         world.load_crowd(get(row, 0)?);
     }
+    let lanes = jobs.split_off(jobs.partition_point(|row| matches!(get::<Option<&str>>(row, LIVE_LEN), Ok(None))));
     for row in &lanes {
-        world.load_lane(&parsed(row, 0)?, &parsed(row, 1)?, Some(claim::lane_row(row, 2)?));
+        let (org, key) = (parsed(row, LIVE_LEN)?, parsed(row, LIVE_LEN + 1)?);
+        world.load_lane(&org, &key, Some(claim::lane_row(row, LIVE_LEN + 2)?));
     }
     for row in &jobs {
         let job = rows::live_job(row)?;

@@ -157,13 +157,20 @@ statements! {
         (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a ON true");
     /// Waits for others only near the limit: see the function.
     crowd = "SELECT baton_crowd($1, $2)";
-    /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids.
-    lock_jobs = format!("SELECT l.* FROM (SELECT u.org, u.id FROM ( \
+    /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids; and behind all of them the
+    /// lanes that they count in, and lanes that are named, in the order of their keys. A job never changes its lane.
+    /// Jobs come first, in the columns in front; lanes in those behind.
+    lock_jobs = format!("WITH j AS MATERIALIZED (SELECT l.* FROM (SELECT u.org, u.id FROM ( \
         SELECT k.org COLLATE \"C\" AS org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id) UNION \
         SELECT h.org, h.id FROM unnest($3::text[], $4::text[], $5::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
         (SELECT x.org, x.id FROM live x WHERE x.org = k.org AND x.type = k.type AND x.dedupe = k.key OFFSET 0) h) u \
         ORDER BY u.org, u.id) k \
-        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l");
+        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l) \
+        SELECT j.*, NULL::text, NULL::text, NULL::int, NULL::int, NULL::int, NULL::int, NULL::int FROM j \
+        UNION ALL SELECT {nothing}, x.* FROM (SELECT DISTINCT u.org, u.lane FROM (SELECT j.org, j.lane FROM j WHERE j.kept \
+        UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($6::text[], $7::text[]) AS k(org, lane)) u \
+        ORDER BY u.org, u.lane) k CROSS JOIN LATERAL (SELECT org, key, max, running, waiting, outside, burst FROM lane z \
+        WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x", nothing = ["NULL"; LIVE_LEN].join(", "));
     /// Asked after the locks are held: a job that ended meanwhile is found here.
     ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
@@ -173,13 +180,6 @@ statements! {
         (SELECT org, id, job, expires_at FROM message x WHERE x.org = k.org AND x.id = k.id OFFSET 0) m";
     requeued = "SELECT r.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, requeued_from, id FROM job x WHERE x.org = k.org AND x.requeued_from = k.id OFFSET 0) r";
-    /// The lanes of these jobs, and these lanes, in the order of their keys. A job never changes its lane.
-    lock_lanes = "SELECT x.* FROM (SELECT DISTINCT u.org, u.lane FROM ( \
-        SELECT l.org, l.lane FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-        (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
-        UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($3::text[], $4::text[]) AS k(org, lane)) u \
-        ORDER BY u.org, u.lane) k CROSS JOIN LATERAL \
-        (SELECT org, key, max, running, waiting, outside, burst FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x";
     payloads = "SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, id, payload FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) j";
     records = format!("SELECT {LIVE}, {ENDED}, {COLD} FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
