@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 /// Rows that may be left behind before they are removed.
-const ENOUGH: usize = 10_000;
+const ENOUGH: usize = 30_000;
 
 #[derive(Default)]
 pub(super) struct Litter {
