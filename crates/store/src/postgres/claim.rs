@@ -74,30 +74,18 @@ fn has(class: &str, needs: &str) -> String {
 const PAUSED: &str =
     "EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' AND d.key = n.lane AND d.flag)";
 
-/// The next lane that may give something of the class and the need of `w`: one where jobs wait that need nothing, or the
-/// first with a door from where a job waits that needs one. It may turn out that behind that door nobody waits.
-fn next(beyond: &str) -> String {
-    let ready = |needs: u8| {
-        format!(
-            "SELECT r.org, r.lane FROM live r WHERE w.needs = {needs} AND r.phase = 1 AND r.class = w.class \
-             AND r.needs = {needs} AND (r.org, r.lane) {beyond} AND r.org <= $7::text ORDER BY r.org, r.lane LIMIT 1"
-        )
-    };
-    format!(
-        "(SELECT a.org, a.lane FROM ({free}) a) UNION ALL \
-         (SELECT x.org, x.door FROM ({needy}) r CROSS JOIN LATERAL (SELECT x.org, x.door FROM lane x \
-         WHERE x.door IS NOT NULL AND (x.org, x.door) >= (r.org, r.lane) AND x.org <= $7::text \
-         ORDER BY x.org, x.door LIMIT 1) x)",
-        free = ready(0),
-        needy = ready(1),
-    )
-}
+/// The next lane behind `b` that may give something of the class and the need of `w`: one where jobs wait that need nothing,
+/// or the first with a door from where a job waits that needs one. It may turn out that behind that door nobody waits.
+const NEXT: &str = "SELECT t.org, t.lane FROM (SELECT r.org, r.lane FROM live r WHERE r.phase = 1 AND r.class = w.class \
+    AND r.needs = w.needs AND (r.org, r.lane) > (b.org, b.lane) AND r.org <= $7::text ORDER BY r.org, r.lane LIMIT 1) r \
+    CROSS JOIN LATERAL (SELECT r.org, r.lane WHERE w.needs = 0 UNION ALL (SELECT x.org, x.door FROM lane x \
+    WHERE w.needs = 1 AND x.door IS NOT NULL AND (x.org, x.door) >= (r.org, r.lane) AND x.org <= $7::text \
+    ORDER BY x.org, x.door LIMIT 1)) t";
 
 /// Four walks at once: two classes, with and without need. Each goes once round the lanes, or until enough was found.
 /// Behind the parameters above: $9 and $10 the interactive lane to start after, $11 lanes wanted, $12 to $14 the same for
 /// the background.
 pub(super) fn walk_sql() -> String {
-    let (after, first) = (next("> (w.org, w.lane)"), next(">= ($6::text, '')"));
     let has = has("w.class", "w.needs");
     // OFFSET 0 keeps what is asked of a lane from being asked twice.
     heads_sql(&format!(
@@ -108,9 +96,9 @@ pub(super) fn walk_sql() -> String {
          v(class, org, lane, enough) CROSS JOIN (VALUES (0), (1)) n(needs) UNION ALL \
          SELECT w.class, w.needs, w.enough, w.from_org, w.from_lane, n.org, n.lane, n.wrapped, w.looked + 1, \
          w.gave + o.open::int, o.open, o.has_row FROM walk w \
-         CROSS JOIN LATERAL (SELECT * FROM ( \
-             (SELECT t.org, t.lane, w.wrapped FROM ({after}) t) UNION ALL \
-             (SELECT t.org, t.lane, true FROM ({first}) t WHERE NOT w.wrapped)) a LIMIT 1) n \
+         CROSS JOIN LATERAL (SELECT n.org, n.lane, b.wrapped \
+             FROM (VALUES (w.org, w.lane, w.wrapped, true), ($6::text, '', true, NOT w.wrapped)) b(org, lane, wrapped, ahead) \
+             CROSS JOIN LATERAL ({NEXT}) n WHERE b.ahead LIMIT 1) n \
          CROSS JOIN LATERAL (SELECT {has} AND NOT {PAUSED} AS open, w.needs = 1 OR EXISTS (SELECT 1 FROM lane x \
              WHERE x.org = n.org AND x.key = n.lane) AS has_row OFFSET 0) o \
          WHERE w.looked < {LOOK_MAX} AND w.gave < w.enough AND NOT (n.wrapped AND w.from_org <> '' \

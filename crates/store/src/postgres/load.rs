@@ -172,7 +172,9 @@ pub(super) async fn load(
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
     let tick_keys: Params<'_, 1> = [&shift];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
-    let (deduping, in_lanes) = (!k.dedupes.0.is_empty(), !k.jobs.0.is_empty() || !k.lanes.0.is_empty());
+    let deduping = !k.dedupes.0.is_empty();
+    let more = deduping || !k.lanes.0.is_empty();
+    let locking = more || !k.jobs.0.is_empty();
     let only_agents = plan.only_agents();
     // `join!` polls in order, and a statement is sent when it is first polled.
     let reading = async {
@@ -188,7 +190,12 @@ pub(super) async fn load(
                 &agent_keys
             ),
             rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
-            rows_if(link, deduping || in_lanes, &s.lock_jobs, &job_keys),
+            rows_if(
+                link,
+                locking,
+                if more { &s.lock_more } else { &s.lock_jobs },
+                &job_keys[..if more { 7 } else { 2 }]
+            ),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
             rows_if(link, !k.messages.0.is_empty(), &s.messages, &message_keys),
             rows_if(link, !k.requeued.0.is_empty(), &s.requeued, &requeued_keys),

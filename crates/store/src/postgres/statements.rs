@@ -105,6 +105,20 @@ fn put_births() -> String {
     )
 }
 
+/// Locks these jobs in this order; then the lanes that they count in, and more of them, in the order of their keys. A job
+/// never changes its lane. Jobs come first, in the columns in front; lanes in those behind.
+fn lock_jobs(jobs: &str, lanes: &str) -> String {
+    let nothing = ["NULL"; LIVE_LEN].join(", ");
+    format!(
+        "WITH j AS MATERIALIZED (SELECT l.* FROM ({jobs}) k CROSS JOIN LATERAL \
+         (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l) \
+         SELECT j.*, NULL::text, NULL::text, NULL::int, NULL::int, NULL::int, NULL::int, NULL::int FROM j \
+         UNION ALL SELECT {nothing}, x.* FROM (SELECT DISTINCT u.org, u.lane FROM (SELECT j.org, j.lane FROM j WHERE j.kept \
+         {lanes}) u ORDER BY u.org, u.lane) k CROSS JOIN LATERAL (SELECT org, key, max, running, waiting, outside, burst \
+         FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x"
+    )
+}
+
 /// Scheduled jobs that join the ready ones at once.
 const PROMOTED_MAX: usize = 1_000;
 
@@ -157,20 +171,15 @@ statements! {
         (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a ON true");
     /// Waits for others only near the limit: see the function.
     crowd = "SELECT baton_crowd($1, $2)";
-    /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids; and behind all of them the
-    /// lanes that they count in, and lanes that are named, in the order of their keys. A job never changes its lane.
-    /// Jobs come first, in the columns in front; lanes in those behind.
-    lock_jobs = format!("WITH j AS MATERIALIZED (SELECT l.* FROM (SELECT u.org, u.id FROM ( \
+    /// Locks live jobs in the order of their ids, and behind all of them the lanes that they count in.
+    lock_jobs = lock_jobs("SELECT k.org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id)", "");
+    /// The same with jobs that hold dedupe keys, and with lanes that are named.
+    lock_more = lock_jobs("SELECT u.org, u.id FROM ( \
         SELECT k.org COLLATE \"C\" AS org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id) UNION \
         SELECT h.org, h.id FROM unnest($3::text[], $4::text[], $5::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
         (SELECT x.org, x.id FROM live x WHERE x.org = k.org AND x.type = k.type AND x.dedupe = k.key OFFSET 0) h) u \
-        ORDER BY u.org, u.id) k \
-        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l) \
-        SELECT j.*, NULL::text, NULL::text, NULL::int, NULL::int, NULL::int, NULL::int, NULL::int FROM j \
-        UNION ALL SELECT {nothing}, x.* FROM (SELECT DISTINCT u.org, u.lane FROM (SELECT j.org, j.lane FROM j WHERE j.kept \
-        UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($6::text[], $7::text[]) AS k(org, lane)) u \
-        ORDER BY u.org, u.lane) k CROSS JOIN LATERAL (SELECT org, key, max, running, waiting, outside, burst FROM lane z \
-        WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x", nothing = ["NULL"; LIVE_LEN].join(", "));
+        ORDER BY u.org, u.id",
+        "UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($6::text[], $7::text[]) AS k(org, lane)");
     /// Asked after the locks are held: a job that ended meanwhile is found here.
     ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
@@ -192,17 +201,13 @@ statements! {
         CROSS JOIN LATERAL (SELECT org, scope, key, request, status, body, expires_at FROM once x \
         WHERE x.org = k.org AND x.scope = k.scope AND x.key = k.key OFFSET 0 FOR UPDATE) o";
     /// Scheduled jobs that have come due join the ready ones, and what `now` says, how many there were and when the next
-    /// one is due: at once, if some of them could not join yet. The time is asked in a query of its own: a volatile
-    /// function cannot bound an index scan.
-    tick = format!("WITH b AS MATERIALIZED (SELECT baton_now() + $1::bigint AS at), \
-        d AS MATERIALIZED (SELECT 1 FROM live WHERE phase = 2 AND due_at <= (SELECT at FROM b) ORDER BY due_at \
-        LIMIT {PROMOTED_MAX}), \
-        p AS (UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live WHERE phase = 2 \
-        AND due_at <= (SELECT at FROM b) ORDER BY due_at LIMIT {PROMOTED_MAX} FOR UPDATE SKIP LOCKED)) RETURNING 1) \
-        SELECT (SELECT at FROM b) - $1::bigint, pg_current_xact_id()::text, pg_backend_pid(), p.n, \
-        CASE WHEN d.n = {PROMOTED_MAX} OR d.n > p.n THEN (SELECT at FROM b) ELSE (SELECT due_at FROM live WHERE phase = 2 \
-        AND due_at > (SELECT at FROM b) ORDER BY due_at LIMIT 1) END \
-        FROM (SELECT count(*) AS n FROM p) p CROSS JOIN (SELECT count(*) AS n FROM d) d");
+    /// one is due: behind as many as have joined, so it is past if some could not join yet. The time is asked in a query
+    /// of its own: a volatile function cannot bound an index scan.
+    tick = format!("WITH p AS (UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live WHERE phase = 2 \
+        AND due_at <= (SELECT baton_now() + $1::bigint) ORDER BY due_at LIMIT {PROMOTED_MAX} FOR UPDATE SKIP LOCKED)) \
+        RETURNING 1) \
+        SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid(), p.n, \
+        (SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1 OFFSET p.n) FROM (SELECT count(*) AS n FROM p) p");
     /// What lanes have to give, round from where the last look ended.
     walk = super::claim::walk_sql();
     /// The same over lanes that are named.
