@@ -30,6 +30,8 @@ const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 const REST_MIN: Duration = Duration::from_millis(10);
 /// Looks in a row that found nothing though there may be more, before the pool rests between them.
 const FRUITLESS_MAX: u32 = 8;
+/// How often the pool steps back while handlers end one after the other; each time only for those that could go on at once.
+const GATHER_MAX: u32 = 32;
 /// Handlers that were left behind because they do not stop; with more, nothing new is begun.
 const LEFT_BEHIND_MAX: usize = 64;
 /// After the drain: how long handlers have to end when they are asked to; then they are stopped.
@@ -58,6 +60,8 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
     let mut pool =
         Pool { shared, crew, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
     loop {
+        // Before what is free is counted: whose handler has ended makes room in the same commit that settles it.
+        pool.collect();
         let stop = *stopping.borrow_and_update();
         if stop.is_some() && pool.crew.held.busy() == 0 && pool.pending.is_empty() {
             return;
@@ -108,7 +112,6 @@ impl Pool {
 
     /// Settles what has ended and claims what fits.
     async fn turn(&mut self, wants: usize) -> Next {
-        self.collect();
         if self.pending.is_empty() && wants == 0 {
             return Next::At(self.shared.options.poll_every);
         }
@@ -268,6 +271,21 @@ impl Pool {
         }
     }
 
+    /// Those that end at about the same time are settled in the same commit.
+    async fn gather(&mut self) {
+        for _ in 0..GATHER_MAX {
+            if self.running.is_empty() {
+                return;
+            }
+            let before = self.pending.len();
+            tokio::task::yield_now().await;
+            self.collect();
+            if self.pending.len() == before {
+                return;
+            }
+        }
+    }
+
     fn ended(&mut self, ended: Result<(Id, (Fence, Outcome)), JoinError>) {
         let held = &self.crew.held;
         let (known, outcome) = match ended {
@@ -329,10 +347,7 @@ impl Pool {
             biased;
             Some(ended) = self.running.join_next_with_id() => {
                 self.ended(ended);
-                if !self.running.is_empty() {
-                    // Those that end at the same time are settled in the same commit.
-                    tokio::task::yield_now().await;
-                }
+                self.gather().await;
             }
             Ok(()) = stopping.changed() => {}
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}

@@ -1,5 +1,8 @@
 //! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
 //!
+//! Jobs that need a slot of their lane are found by doors, which only lanes with a free slot have; jobs that bring one, or
+//! whose lane does not count, stand apart and are walked by themselves. One statement does all of it.
+//!
 //! Lanes and jobs in other hands are skipped, never waited for: whoever waits here may hold locks.
 
 use super::link::Link;
@@ -12,97 +15,109 @@ use baton_core::World;
 use baton_core::canon::Json;
 use baton_core::lane;
 use baton_core::schedule::{Class, LaneId, Place};
-use futures_util::join;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-/// What lanes could give, once it is known which. `room` says how many jobs that need a slot. Behind
-/// the best jobs come those background jobs that have waited for longest. $1 kinds, $2 class, $3 jobs wanted,
-/// $4 projects, if not all.
-fn heads_sql(lanes: &str, room: &str) -> String {
+/// The lanes of jobs that the group moves: they may be free when it is decided. A lane without a row is never full, so
+/// it needs no second look. $4 and $5 jobs, $6 and $7 the first and the last org, $8 lanes, if not all.
+const MOVING: &str = "SELECT DISTINCT -1 AS way, 0 AS class, l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
+    WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, true AS has_row \
+    FROM unnest($4::text[], $5::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+    (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
+    WHERE l.org >= $6::text AND l.org <= $7::text AND ($8::text[] IS NULL OR l.lane = ANY ($8))";
+
+/// What lanes could give, once it is known which. Behind the best jobs come those background jobs that have waited for
+/// longest, if there are interactive ones that they must be guarded from. Of a class that nobody waits in, nothing is
+/// looked for in any lane. $1 kinds, $2 jobs wanted, $3 projects, if not all.
+fn heads_sql(lanes: &str) -> String {
     let wanted = wanted("l");
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
+    let room = "CASE WHEN k.max IS NULL THEN $2::bigint ELSE least($2::bigint, \
+         CASE WHEN w.way < 0 THEN k.max ELSE greatest(k.max - k.running, 0) END) END";
     format!(
-        "{lanes} SELECT w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* FROM lanes w \
+        "{lanes}, there AS MATERIALIZED (SELECT v.class, v.needs FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, needs) \
+         CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = v.needs LIMIT 1) s) \
+         SELECT w.way, w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* \
+         FROM lanes w \
          LEFT JOIN LATERAL (SELECT max, running, waiting, outside, burst FROM lane x WHERE w.open AND x.org = w.org \
          AND x.key = w.lane OFFSET 0 FOR UPDATE SKIP LOCKED) k ON true \
          LEFT JOIN LATERAL (SELECT l.*, p.payload FROM ( \
-         SELECT l.* FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, slot) \
-         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= $2::int \
-         AND l.phase = 1 AND l.class = v.class AND l.org = w.org AND l.lane = w.lane AND l.slot = v.slot \
+         SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= w.class \
+         AND l.phase = 1 AND l.class = v.class AND l.needs = v.needs AND l.org = w.org AND l.lane = w.lane \
          AND {wanted} ORDER BY l.priority, l.ord \
-         LIMIT CASE WHEN v.slot = 0 OR k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) l \
-         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
-         AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.since \
-         LIMIT CASE WHEN k.max IS NULL THEN $3::bigint ELSE least($3::bigint, {room}) END FOR UPDATE SKIP LOCKED) o) l \
-         CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true \
-         ORDER BY w.looked"
+         LIMIT CASE WHEN v.needs = 0 THEN $2::bigint ELSE {room} END FOR UPDATE SKIP LOCKED) l \
+         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND (SELECT bool_or(v.class = 0) AND bool_or(v.class = 1) FROM there v) \
+         AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
+         AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.since LIMIT {room} FOR UPDATE SKIP LOCKED) o) l \
+         CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true"
     )
 }
 
 /// Whether a row is one that is asked for.
 fn wanted(row: &str) -> String {
-    format!("({row}.type || '@' || {row}.version) = ANY ($1) AND ($4::text[] IS NULL OR {row}.project = ANY ($4))")
+    format!("({row}.type || '@' || {row}.version) = ANY ($1) AND ($3::text[] IS NULL OR {row}.project = ANY ($3))")
 }
 
-/// Whether lane `n` has a ready job that is asked for, with a slot or wanting one. Each by its own part of the index: a
-/// full lane with a long queue is not read through.
-fn has(slot: i16) -> String {
+/// Whether lane `n` has a ready job of this class that is asked for, with a slot or needing one. Each by its own part of
+/// the index: a full lane with a long queue is not read through.
+fn has(class: &str, needs: &str) -> String {
     let wanted = wanted("s");
     format!(
-        "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = $2::int \
-         AND s.org = n.org AND s.lane = n.lane AND s.slot = {slot} ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
+        "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = {class} \
+         AND s.needs = {needs} AND s.org = n.org AND s.lane = n.lane ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
          WHERE {wanted})"
     )
 }
 
-/// Behind the parameters of the heads: $5 and $6 the lane to start after, $7 lanes wanted, $8 and $9 the first and
-/// the last org.
+/// Whether lane `n` is paused.
+const PAUSED: &str =
+    "EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org AND d.class = 'lane' AND d.key = n.lane AND d.flag)";
+
+/// The next lane behind `b` that may give something of the class and the need of `w`: one where jobs wait that need nothing,
+/// or the first with a door from where a job waits that needs one. It may turn out that behind that door nobody waits.
+const NEXT: &str = "SELECT t.org, t.lane FROM (SELECT r.org, r.lane FROM live r WHERE r.phase = 1 AND r.class = w.class \
+    AND r.needs = w.needs AND (r.org, r.lane) > (b.org, b.lane) AND r.org <= $7::text ORDER BY r.org, r.lane LIMIT 1) r \
+    CROSS JOIN LATERAL (SELECT r.org, r.lane WHERE w.needs = 0 UNION ALL (SELECT x.org, x.door FROM lane x \
+    WHERE w.needs = 1 AND x.door IS NOT NULL AND (x.org, x.door) >= (r.org, r.lane) AND x.org <= $7::text \
+    ORDER BY x.org, x.door LIMIT 1)) t";
+
+/// Four walks at once: two classes, with and without need. Each goes once round the lanes, or until enough was found.
+/// Behind the parameters above: $9 and $10 the interactive lane to start after, $11 lanes wanted, $12 to $14 the same for
+/// the background.
 pub(super) fn walk_sql() -> String {
-    let (brings, needs) = (has(0), has(1));
-    // OFFSET 0 keeps what is asked of a lane from being asked twice; most lanes are full, so that comes first.
-    let lanes = format!(
-        "WITH RECURSIVE walk(org, lane, wrapped, looked, gave, open, has_row) AS ( \
-         SELECT coalesce(nullif($5::text, ''), $8::text) COLLATE \"C\", $6::text COLLATE \"C\", $5::text = '', 0, 0, false, false UNION ALL \
-         SELECT n.org, n.lane, n.wrapped, w.looked + 1, w.gave + o.open::int, o.open, o.has_row FROM walk w \
-         CROSS JOIN LATERAL (SELECT * FROM ( \
-             (SELECT l.org, l.lane, w.wrapped FROM live l WHERE l.phase = 1 AND l.class = $2::int \
-              AND (l.org, l.lane) > (w.org, w.lane) AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1) UNION ALL \
-             (SELECT l.org, l.lane, true FROM live l WHERE NOT w.wrapped AND l.phase = 1 AND l.class = $2::int \
-              AND l.org >= $8::text AND l.org <= $9::text ORDER BY l.org, l.lane LIMIT 1)) a LIMIT 1) n \
-         CROSS JOIN LATERAL (SELECT c.has_row, ({brings} OR NOT c.full AND {needs}) AND NOT EXISTS (SELECT 1 FROM doc d \
-             WHERE d.org = n.org AND d.class = 'lane' AND d.key = n.lane AND d.flag) AS open FROM ( \
-             SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
-             WHERE x.org = n.org AND x.key = n.lane) c OFFSET 0) o \
-         WHERE w.looked < {LOOK_MAX} AND w.gave < $7::int AND NOT (n.wrapped AND $5::text <> '' AND (n.org, n.lane) > \
-         ($5::text COLLATE \"C\", $6::text COLLATE \"C\"))), lanes AS (SELECT * FROM walk WHERE looked > 0)"
-    );
-    heads_sql(&lanes, "greatest(k.max - k.running, 0)")
+    let has = has("w.class", "w.needs");
+    // OFFSET 0 keeps what is asked of a lane from being asked twice.
+    heads_sql(&format!(
+        "WITH RECURSIVE walk(class, needs, enough, from_org, from_lane, org, lane, wrapped, looked, gave, open, has_row) AS ( \
+         SELECT v.class, n.needs, v.enough, v.org, v.lane, coalesce(nullif(v.org, ''), $6::text) COLLATE \"C\", v.lane, \
+         v.org = '', 0, 0, false, false FROM \
+         (VALUES (0, $9::text COLLATE \"C\", $10::text COLLATE \"C\", $11::int), (1, $12::text, $13::text, $14::int)) \
+         v(class, org, lane, enough) CROSS JOIN (VALUES (0), (1)) n(needs) UNION ALL \
+         SELECT w.class, w.needs, w.enough, w.from_org, w.from_lane, n.org, n.lane, n.wrapped, w.looked + 1, \
+         w.gave + o.open::int, o.open, o.has_row FROM walk w \
+         CROSS JOIN LATERAL (SELECT n.org, n.lane, b.wrapped \
+             FROM (VALUES (w.org, w.lane, w.wrapped, true), ($6::text, '', true, NOT w.wrapped)) b(org, lane, wrapped, ahead) \
+             CROSS JOIN LATERAL ({NEXT}) n WHERE b.ahead LIMIT 1) n \
+         CROSS JOIN LATERAL (SELECT {has} AND NOT {PAUSED} AS open, w.needs = 1 OR EXISTS (SELECT 1 FROM lane x \
+             WHERE x.org = n.org AND x.key = n.lane) AS has_row OFFSET 0) o \
+         WHERE w.looked < {LOOK_MAX} AND w.gave < w.enough AND NOT (n.wrapped AND w.from_org <> '' \
+         AND (n.org, n.lane) > (w.from_org, w.from_lane))), \
+         lanes AS ({MOVING} UNION ALL SELECT class * 2 + needs, class, org, lane, looked, open, has_row FROM walk WHERE looked > 0)"
+    ))
 }
 
-/// Lanes that are named. Behind the parameters of the heads: $5 their org, $6 their keys.
+/// Lanes that are named, instead of a walk.
 pub(super) fn named_sql() -> String {
-    let (brings, needs) = (has(0), has(1));
-    let lanes = format!(
-        "WITH lanes AS (SELECT n.org, n.lane, n.looked, NOT EXISTS (SELECT 1 FROM doc d WHERE d.org = n.org \
-         AND d.class = 'lane' AND d.key = n.lane AND d.flag) AND ({brings} OR NOT c.full AND {needs}) AS open, c.has_row \
-         FROM (SELECT $5::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int \
-         FROM unnest($6::text[]) WITH ORDINALITY AS k(lane, looked)) n CROSS JOIN LATERAL ( \
-         SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
+    let (brings, needs) = (has("v.class", "0"), has("v.class", "1"));
+    heads_sql(&format!(
+        "WITH lanes AS ({MOVING} UNION ALL SELECT v.class * 2, v.class, n.org, n.lane, n.looked, \
+         NOT {PAUSED} AND ({brings} OR NOT c.full AND {needs}), c.has_row \
+         FROM (SELECT $6::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int \
+         FROM unnest($8::text[]) WITH ORDINALITY AS k(lane, looked)) n CROSS JOIN (VALUES (0), (1)) v(class) \
+         CROSS JOIN LATERAL (SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
          WHERE x.org = n.org AND x.key = n.lane) c)"
-    );
-    heads_sql(&lanes, "greatest(k.max - k.running, 0)")
-}
-
-/// Behind the parameters of the heads: $5 and $6 jobs, $7 and $8 the first and the last org, $9 lanes, if not all. A
-/// lane without a row is never full, so it needs no second look.
-pub(super) fn moving_sql() -> String {
-    let lanes = "WITH lanes AS (SELECT DISTINCT l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
-         WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, true AS has_row \
-         FROM unnest($5::text[], $6::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-         (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
-         WHERE l.org >= $7::text AND l.org <= $8::text AND ($9::text[] IS NULL OR l.lane = ANY ($9)))";
-    heads_sql(lanes, "k.max")
+    ))
 }
 
 /// What an ask sends, in a shape that lives as long as the sending.
@@ -143,90 +158,96 @@ impl Asking {
         }
     }
 
-    /// All three questions at once. `jobs` are those that the group's commands move.
-    pub async fn send(&self, link: &Link, jobs: &(Vec<&str>, Vec<Uuid>)) -> std::result::Result<[Vec<Row>; 3], Error> {
-        let moving = async {
-            if jobs.0.is_empty() {
-                return Ok(Vec::new());
-            }
-            let [first, last] = &self.orgs;
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
-                [&self.kinds, &INTERACTIVE, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
-            link.client.query(&link.statements.moving, &params).await
-        };
-        let (moving, interactive, background) = join!(moving, self.walk(link, 0), self.walk(link, 1));
-        Ok([moving?, interactive?, background?])
-    }
-
-    async fn walk(&self, link: &Link, class: usize) -> std::result::Result<Vec<Row>, Error> {
-        let (org, lane) = &self.from[class];
-        let [first, last] = &self.orgs;
-        let number = if class == 0 { INTERACTIVE } else { BACKGROUND };
+    /// `jobs` are those that the group's commands move.
+    pub async fn send(&self, link: &Link, jobs: &(Vec<&str>, Vec<Uuid>)) -> std::result::Result<Vec<Row>, Error> {
+        let ([first, last], [here, there]) = (&self.orgs, &self.from);
+        let heads: [&(dyn ToSql + Sync); 8] =
+            [&self.kinds, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
         if self.lanes.is_some() {
-            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-                [&self.kinds, &number, &self.want, &self.projects, first, &self.lanes];
-            return link.client.query(&link.statements.named, &params).await;
+            return link.client.query(&link.statements.named, &heads).await;
         }
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
-            [&self.kinds, &number, &self.want, &self.projects, org, lane, &self.enough[class], first, last];
+        let walk: [&(dyn ToSql + Sync); 6] = [&here.0, &here.1, &self.enough[0], &there.0, &there.1, &self.enough[1]];
+        let params: Vec<_> = heads.into_iter().chain(walk).collect();
         link.client.query(&link.statements.walk, &params).await
     }
 }
 
-const INTERACTIVE: i32 = 0;
-const BACKGROUND: i32 = 1;
-
-/// Puts the answers together. Lanes that could be locked become part of the world.
-pub(super) fn found(world: &mut World, asking: &Asking, answers: [Vec<Row>; 3]) -> Result<Found> {
-    let mut found = Found::default();
-    let [moving, interactive, background] = answers;
-    take(world, &mut found, &moving, None)?;
-    found.looked.interactive = take(world, &mut found, &interactive, Some(asking.enough[0]))?;
-    found.looked.background = take(world, &mut found, &background, Some(asking.enough[1]))?;
-    Ok(found)
+/// How far one of the walks went.
+#[derive(Clone, Default)]
+struct Way {
+    /// The last lane that was looked at.
+    last: Option<LaneId>,
+    looked: i32,
+    gave: i32,
 }
 
-/// The last lane that was looked at.
-fn take(world: &mut World, found: &mut Found, answer: &[Row], enough: Option<i32>) -> Result<Option<LaneId>> {
-    let (mut last, mut looked, mut gave) = (None, 0, 0);
-    for row in answer {
-        let id: LaneId = (parsed(row, 0)?, parsed(row, 1)?);
-        let open: bool = get(row, 3)?;
-        let has_row: bool = get(row, 4)?;
-        let n: i32 = get(row, 2)?;
-        if last.as_ref() != Some(&id) {
-            gave += i32::from(open);
+impl Way {
+    fn step(&mut self, lane: &LaneId, looked: i32, open: bool) {
+        if self.last.as_ref() != Some(lane) {
+            self.gave += i32::from(open);
+            self.last = Some(lane.clone());
         }
-        looked = looked.max(n);
-        last = Some(id.clone());
-        let locked = get::<Option<i32>>(row, 6)?.is_some();
+        self.looked = self.looked.max(looked);
+    }
+
+    /// It ended before it was round.
+    fn is_cut(&self, enough: i32) -> bool {
+        self.gave >= enough || row_limit(LOOK_MAX) <= i64::from(self.looked)
+    }
+}
+
+/// Puts the answer together. Lanes that could be locked become part of the world.
+pub(super) fn found(world: &mut World, asking: &Asking, answer: &[Row]) -> Result<Found> {
+    let mut found = Found::default();
+    let mut ways: [Way; 4] = Default::default();
+    for row in answer {
+        let walked = usize::try_from(get::<i32>(row, 0)?).ok();
+        let id: LaneId = (parsed(row, 1)?, parsed(row, 2)?);
+        let open: bool = get(row, 4)?;
+        if let Some(way) = walked.and_then(|way| ways.get_mut(way)) {
+            way.step(&id, get(row, 3)?, open);
+        }
         if !open {
             continue;
         }
-        if has_row && !locked {
+        let locked = get::<Option<i32>>(row, 7)?.is_some();
+        if get(row, 5)? && !locked {
             found.more = true;
             continue;
         }
-        let lane_row = if locked { Some(lane_row(row, 5)?) } else { None };
+        let lane_row = if locked { Some(lane_row(row, 6)?) } else { None };
         world.load_lane(&id.0, &id.1, lane_row);
         let heads = found.lanes.entry(id).or_default();
-        // Open, but with nothing to show: somebody else holds it just now.
-        found.more |= enough.is_some() && get::<Option<&str>>(row, HEAD)?.is_none();
-        if get::<Option<&str>>(row, HEAD)?.is_some() {
-            let candidate = candidate(row)?;
-            if !heads.iter().any(|head| head.job.id == candidate.job.id) {
-                heads.push(candidate);
-            }
+        if get::<Option<&str>>(row, HEAD)?.is_none() {
+            // Open, but with nothing to show: somebody else holds it just now.
+            found.more |= walked.is_some();
+            continue;
+        }
+        let candidate = candidate(row)?;
+        if !heads.iter().any(|head| head.job.id == candidate.job.id) {
+            heads.push(candidate);
         }
     }
-    if let Some(enough) = enough {
-        found.more |= gave >= enough || row_limit(LOOK_MAX) <= i64::from(looked);
+    let [interactive, background] = [&ways[..2], &ways[2..]];
+    found.looked.interactive = asking.ended(0, interactive, &mut found.more);
+    found.looked.background = asking.ended(1, background, &mut found.more);
+    Ok(found)
+}
+
+impl Asking {
+    /// Where the walks of a class ended: nothing between there and where they began was left out by either.
+    fn ended(&self, class: usize, ways: &[Way], more: &mut bool) -> Option<LaneId> {
+        let (org, lane) = &self.from[class];
+        let distance = |id: &LaneId| ((id.0.as_str(), id.1.as_str()) <= (org.as_str(), lane.as_str()), id.clone());
+        let cut: Vec<_> = ways.iter().filter(|way| way.is_cut(self.enough[class])).collect();
+        *more |= !cut.is_empty();
+        let ends = cut.into_iter().filter_map(|way| way.last.clone()).min_by_key(distance);
+        ends.or_else(|| ways.iter().filter_map(|way| way.last.clone()).max_by_key(distance))
     }
-    Ok(last)
 }
 
 /// Where a job's columns begin.
-const HEAD: usize = 10;
+const HEAD: usize = 11;
 
 pub(super) fn lane_row(row: &Row, from: usize) -> Result<lane::Row> {
     Ok(lane::Row {

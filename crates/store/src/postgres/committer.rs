@@ -30,6 +30,9 @@ const SINGLY_FOR: Duration = Duration::from_secs(15);
 /// A group that takes longer than this holds the others up.
 const HELD_UP: Duration = Duration::from_millis(20);
 
+/// How often a committer steps back for others who are about to submit something, before it begins a group.
+const GATHER_MAX: u32 = 3;
+
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
     first: First,
@@ -169,13 +172,21 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
             let Some(message) = message else { return };
             large = message.is_large();
             take(message, &mut works, &mut closing);
-            while works.len() < group_max(&shared)
-                && !large
-                && closing.is_none()
-                && let Ok(message) = waiting.try_recv()
-            {
-                large = message.is_large();
-                take(message, &mut works, &mut closing);
+            for round in 0..GATHER_MAX {
+                let before = works.len();
+                while works.len() < group_max(&shared)
+                    && !large
+                    && closing.is_none()
+                    && let Ok(message) = waiting.try_recv()
+                {
+                    large = message.is_large();
+                    take(message, &mut works, &mut closing);
+                }
+                if large || closing.is_some() || (round > 0 && works.len() == before) {
+                    break;
+                }
+                // Those who were answered together come again together, if they are let.
+                tokio::task::yield_now().await;
             }
             line.busy.acquire().await
         };

@@ -17,8 +17,8 @@ use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 /// The planner sees tables that are empty one moment and hold a backlog the next; what it knows
 /// about them is always old. So the shape of these plans is not left to it: nested loops over
 /// indexes, planned once.
-const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; \
-    SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET jit = off; \
+pub(super) const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = off; SET enable_incremental_sort = off; SET enable_memoize = off; SET jit = off; \
     SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s'";
 

@@ -7,6 +7,7 @@ use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use super::run_rows;
+use super::statements::LIVE_LEN;
 use crate::group::Plan;
 use crate::hand_out::Found;
 use baton_core::canon::Json;
@@ -162,15 +163,18 @@ pub(super) async fn load(
     let agent_keys: Params<'_, 2> = [&k.agents.0, &k.agents.1];
     let cap = i64::from(defs.rules.max_global);
     let crowd_keys: Params<'_, 2> = [&cap, &k.crowd];
-    let job_keys: Params<'_, 5> = [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
+    let job_keys: Params<'_, 7> =
+        [&k.jobs.0, &k.jobs.1, &k.dedupes.0, &k.dedupes.1, &k.dedupes.2, &k.lanes.0, &k.lanes.1];
     let dedupe_keys: Params<'_, 3> = [&k.dedupes.0, &k.dedupes.1, &k.dedupes.2];
     let message_keys: Params<'_, 2> = [&k.messages.0, &k.messages.1];
     let requeued_keys: Params<'_, 2> = [&k.requeued.0, &k.requeued.1];
-    let lane_keys: Params<'_, 4> = [&k.jobs.0, &k.jobs.1, &k.lanes.0, &k.lanes.1];
     let seal_keys: Params<'_, 1> = [&k.seals];
     let timer_keys: Params<'_, 3> = [&k.timers.0, &k.timers.1, &k.timers.2];
+    let tick_keys: Params<'_, 1> = [&shift];
     let once_keys: Params<'_, 3> = [&k.onces.0, &k.onces.1, &k.onces.2];
-    let (deduping, in_lanes) = (!k.dedupes.0.is_empty(), !k.jobs.0.is_empty() || !k.lanes.0.is_empty());
+    let deduping = !k.dedupes.0.is_empty();
+    let more = deduping || !k.lanes.0.is_empty();
+    let locking = more || !k.jobs.0.is_empty();
     let only_agents = plan.only_agents();
     // `join!` polls in order, and a statement is sent when it is first polled.
     let reading = async {
@@ -186,37 +190,39 @@ pub(super) async fn load(
                 &agent_keys
             ),
             rows_if(link, k.crowd > 0, &s.crowd, &crowd_keys),
-            rows_if(link, deduping || !k.jobs.0.is_empty(), &s.lock_jobs, &job_keys),
+            rows_if(
+                link,
+                locking,
+                if more { &s.lock_more } else { &s.lock_jobs },
+                &job_keys[..if more { 7 } else { 2 }]
+            ),
             rows_if(link, deduping, &s.dropped, &dedupe_keys),
             rows_if(link, !k.messages.0.is_empty(), &s.messages, &message_keys),
             rows_if(link, !k.requeued.0.is_empty(), &s.requeued, &requeued_keys),
             rows_if(link, !k.seals.is_empty(), &s.seals, &seal_keys),
             rows_if(link, !k.timers.0.is_empty(), &s.timers, &timer_keys),
             rows_if(link, !k.onces.0.is_empty(), &s.lock_onces, &once_keys),
-            rows_if(link, in_lanes, &s.lock_lanes, &lane_keys),
         )
     };
     // Behind every lock that waits.
     let claiming = async {
         join!(
-            promote(link, asking, &shift),
+            rows_if(link, asking, &s.tick, &tick_keys),
+            rows_if(link, !asking && !only_agents, &s.now, &[]),
             join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
-            rows_if(link, asking, &s.next_due, &[]),
-            rows_if(link, !only_agents, &s.now, &[]),
         )
     };
-    let (read, (promoted, answers, next_due, now)) = join!(reading, claiming);
-    let (begun, definitions, docs, runs, agents, crowd, jobs, dropped, messages, requeued, seals, timers, onces, lanes) =
+    let (read, (tick, now, answers)) = join!(reading, claiming);
+    let (begun, definitions, docs, runs, agents, crowd, locked, dropped, messages, requeued, seals, timers, onces) =
         read;
     // In the order of sending: behind the first that fails, all others only say that one did.
     begun?;
     let (definitions, docs, runs, agents) = (definitions?, docs?, runs?, agents?);
-    let (crowd, jobs) = (crowd?, jobs?);
+    let (crowd, mut jobs) = (crowd?, locked?);
     let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
-    let (seals, timers, onces, lanes) = (seals?, timers?, onces?, lanes?);
-    let promoted = promoted?;
+    let (seals, timers, onces) = (seals?, timers?, onces?);
+    let (tick, now) = (tick?, now?);
     let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
-    let (next_due, now) = (next_due?, now?);
     let mut world = World::default();
     load_definitions(link, &mut world, plan, &definitions).await?;
     load_docs(&mut world, &docs)?;
@@ -235,8 +241,10 @@ pub(super) async fn load(
     if let Some(row) = crowd.first() {
         world.load_crowd(get(row, 0)?);
     }
+    let lanes = jobs.split_off(jobs.partition_point(|row| matches!(get::<Option<&str>>(row, LIVE_LEN), Ok(None))));
     for row in &lanes {
-        world.load_lane(&parsed(row, 0)?, &parsed(row, 1)?, Some(claim::lane_row(row, 2)?));
+        let (org, key) = (parsed(row, LIVE_LEN)?, parsed(row, LIVE_LEN + 1)?);
+        world.load_lane(&org, &key, Some(claim::lane_row(row, LIVE_LEN + 2)?));
     }
     for row in &jobs {
         let job = rows::live_job(row)?;
@@ -253,16 +261,16 @@ pub(super) async fn load(
     for (org, reads) in &plan.reads {
         world.load_nothing(org, reads);
     }
-    let next_due = match next_due.first() {
-        Some(row) => rows::maybe_micros(row, 0)?,
-        None => None,
+    let (promoted, next_due) = match tick.first() {
+        Some(row) => (get::<i64>(row, NOW_LEN)? > 0, rows::maybe_micros(row, NOW_LEN + 1)?),
+        None => (false, None),
     };
     let mut found = Vec::with_capacity(asks.len());
     for (ask, answers) in asks.iter().zip(answers) {
-        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
+        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, &answers)? });
     }
     freshen(link, &mut found, defs).await?;
-    let Some(now) = (if only_agents { agents.last() } else { now.first() }) else {
+    let Some(now) = (if only_agents { agents.last() } else { tick.first().or(now.first()) }) else {
         return Err(rows::garbled("no time").into());
     };
     Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: get(now, 1)?, backend: get(now, 2)? })
@@ -289,11 +297,6 @@ async fn freshen(link: &Link, found: &mut [Found], defs: &Definitions) -> std::r
         }
     }
     Ok(())
-}
-
-/// Whether any job was promoted.
-async fn promote(link: &Link, asking: bool, shift: &i64) -> std::result::Result<bool, Error> {
-    Ok(asking && link.client.execute(&link.statements.promote, &[shift]).await? > 0)
 }
 
 fn load_docs(world: &mut World, rows: &[Row]) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use std::time::Duration;
 use tokio_postgres::{Client, Config, Error, GenericClient};
 
-const ALL: [Migration; 6] = [
+const ALL: [Migration; 7] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -16,6 +16,7 @@ const ALL: [Migration; 6] = [
     // Older binaries would fail on timers and subjects that they do not know.
     Migration { version: 5, name: "runs", oldest: 5, sql: include_str!("migrations/0005_runs.sql") },
     Migration { version: 6, name: "queue_speed", oldest: 5, sql: include_str!("migrations/0006_queue_speed.sql") },
+    Migration { version: 7, name: "fewer_steps", oldest: 5, sql: include_str!("migrations/0007_fewer_steps.sql") },
 ];
 
 /// How long a node waits while another one migrates.

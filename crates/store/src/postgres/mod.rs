@@ -14,11 +14,14 @@ mod commit;
 mod committer;
 mod learn;
 mod link;
+mod listed;
 mod load;
 mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
 mod notify;
+#[cfg(test)]
+mod plans;
 mod query;
 mod query_queue;
 mod query_run;
@@ -29,6 +32,7 @@ mod statements;
 mod tailer;
 mod tidy;
 mod write;
+mod write_jobs;
 mod write_queue;
 
 use crate::error::{OpenError, StoreError};

@@ -2,7 +2,8 @@
 
 use super::rows::{self, Result, garbled, get, parsed};
 use super::statements::Statements;
-use super::write::{Batch, Param, col, events, int, params};
+use super::write::{Batch, Param, col, int, params};
+use super::write_jobs::told;
 use crate::runs::{self, Opened};
 use baton_core::ledger::Posting;
 use baton_core::run::record::{Record, StepAt, StepRecord};
@@ -39,6 +40,31 @@ pub(super) fn step(row: &Row) -> Result<StepRecord> {
     })
 }
 
+/// What steps leave behind in a group.
+pub(super) struct Steps<'a> {
+    known: Vec<&'a Agent>,
+    steps: Vec<(&'a OrgId, &'a StepRecord)>,
+    postings: &'a [(OrgId, Posting)],
+}
+
+impl<'a> Steps<'a> {
+    pub fn of(world: &'a World) -> Self {
+        let steps = world.record_writes().iter().filter_map(|(org, record)| match record {
+            Record::Step(step) => Some((org, step)),
+            _ => None,
+        });
+        Self {
+            known: world.agent_writes().filter(|w| w.found).map(|w| w.agent).collect(),
+            steps: steps.collect(),
+            postings: world.posting_writes(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.steps.is_empty() && self.postings.is_empty()
+    }
+}
+
 impl<'a> Batch<'a> {
     pub(super) fn runs(&mut self, s: &'a Statements, world: &'a World) {
         let (known, fresh): (Vec<_>, Vec<_>) = world.run_writes().partition(|(found, _)| *found);
@@ -72,24 +98,12 @@ impl<'a> Batch<'a> {
         self.records(s, world.record_writes());
     }
 
-    /// What came of steps, and the events. Last of all: until the commit, readers wait behind the places that
-    /// events take.
-    pub(super) fn steps_and_events(&mut self, s: &'a Statements, world: &'a World) {
-        let known: Vec<&Agent> = world.agent_writes().filter(|w| w.found).map(|w| w.agent).collect();
-        let steps: Vec<_> = (world.record_writes().iter())
-            .filter_map(|(org, record)| match record {
-                Record::Step(step) => Some((org, step)),
-                _ => None,
-            })
-            .collect();
-        let postings = world.posting_writes();
-        let told: Vec<_> = world.events().iter().collect();
-        if known.is_empty() && steps.is_empty() && postings.is_empty() {
-            self.add(told.len(), &s.insert_events, || events(&told));
-            return;
-        }
-        self.add(1, &s.put_steps, || {
-            let parts = [agents(&known), of_steps(&steps), ledger(postings), events(&told)];
+    /// What came of steps, and the events of the group: until the commit, readers wait behind the places that events
+    /// take, so this comes late.
+    pub(super) fn steps(&mut self, s: &'a Statements, world: &'a World, steps: &Steps<'a>) {
+        self.add(usize::from(!steps.is_empty()), &s.put_steps, || {
+            let events: Vec<_> = world.events().iter().collect();
+            let parts = [agents(&steps.known), of_steps(&steps.steps), ledger(steps.postings), params![told(&events)]];
             parts.into_iter().flatten().collect()
         });
     }

@@ -18,16 +18,112 @@ pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.pri
     j.lane, j.failures, j.max_failures, j.aside";
 pub(super) const ENDED_LEN: usize = 21;
 
-/// Appends events, given as columns from this parameter on. Their places are taken in their order.
-fn insert_events(first: usize) -> String {
-    let types = ["text", "uuid", "bigint", "bigint", "text", "text", "text", "bytea"];
-    let columns: Vec<_> = types.iter().zip(first..).map(|(of, n)| format!("${n}::{of}[]")).collect();
+/// Appends events, given as this parameter. Their places are taken in their order.
+fn insert_events(n: usize) -> String {
     format!(
         "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
-         SELECT nextval('event_pos'), k.* FROM unnest({}) k",
-        columns.join(", ")
+         SELECT nextval('event_pos'), k.* FROM unnest(${n}::event_told[]) k"
     )
 }
+
+/// New counts of lanes, given as this parameter.
+fn update_lanes(n: usize) -> String {
+    format!(
+        "UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, outside = k.outside, burst = k.burst \
+         FROM unnest(${n}::lane_counted[]) k CROSS JOIN LATERAL \
+         (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t WHERE lane.ctid = t.ctid RETURNING 1"
+    )
+}
+
+/// How many more wait in all, or fewer.
+fn add_crowd(n: usize) -> String {
+    format!(
+        "INSERT INTO crowd (writer, waiting) SELECT (pg_backend_pid() % 32)::text, ${n}::bigint WHERE ${n}::bigint <> 0 \
+         ON CONFLICT (writer) DO UPDATE SET waiting = crowd.waiting + excluded.waiting"
+    )
+}
+
+/// Ends of jobs, given as this parameter.
+fn end_jobs(n: usize) -> String {
+    format!(
+        "UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, error_code = k.error_code, \
+         error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, head_n = k.head_n, \
+         head_hash = k.head_hash, head_at = k.head_at, failures = k.failures, aside = k.aside, \
+         max_attempts = k.max_attempts FROM unnest(${n}::job_ended[]) k \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         WHERE job.ctid = t.ctid RETURNING 1"
+    )
+}
+
+/// What goes with every move of jobs, from this parameter on: counts of lanes, how many wait in all, events. The
+/// events last: until the commit, readers wait behind the places that they take.
+fn beside(first: usize) -> String {
+    let (lanes, crowd, events) = (update_lanes(first), add_crowd(first + 1), insert_events(first + 2));
+    format!("n AS ({lanes}), c AS ({crowd}), t AS ({events})")
+}
+
+/// Aborts the commit unless this part has touched as many rows as the parameter has.
+fn exactly(part: &str, n: usize, what: &str) -> String {
+    let touched = format!("(SELECT count(*) FROM {part})");
+    format!("CASE WHEN {touched} <> cardinality(${n}) THEN baton_must_be({touched}, cardinality(${n}), '{what}') END")
+}
+
+/// Jobs that leave `live` ($1 and $2), that change in it ($3) and that end ($4), and what goes with that. What is ready
+/// stays ready while its moment is not touched, also if the clock has jumped back.
+fn put_moves() -> String {
+    let (ended, beside) = (end_jobs(4), beside(5));
+    let left = exactly("d", 1, "a removal of live jobs");
+    let moved = exactly("u", 3, "an update of live jobs");
+    let (over, lanes) = (exactly("e", 4, "an end of jobs"), exactly("n", 5, "an update of lanes"));
+    format!(
+        "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         WHERE live.ctid = t.ctid RETURNING 1), \
+         u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
+         ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
+         worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
+         started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
+         slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
+         FROM unnest($3::job_moved[]) k \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         WHERE live.ctid = t.ctid RETURNING 1), \
+         e AS ({ended}), {beside} SELECT {left}, {moved}, {over}, {lanes}"
+    )
+}
+
+/// New jobs ($1), those of them that live ($2), and what goes with that.
+fn put_births() -> String {
+    let (beside, lanes) = (beside(3), exactly("n", 3, "an update of lanes"));
+    format!(
+        "WITH j AS (INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
+         created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
+         SELECT k.* FROM unnest($1::job_born[]) k), \
+         l AS (INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
+         lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, \
+         head_at, class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
+         SELECT nextval('job_order'), k.* FROM unnest($2::job_entered[]) k), {beside} SELECT {lanes}"
+    )
+}
+
+/// Locks these jobs in this order; then the lanes that they count in, and more of them, in the order of their keys. A job
+/// never changes its lane. Jobs come first, in the columns in front; lanes in those behind.
+fn lock_jobs(jobs: &str, lanes: &str) -> String {
+    let nothing = ["NULL"; LIVE_LEN].join(", ");
+    format!(
+        "WITH j AS MATERIALIZED (SELECT l.* FROM ({jobs}) k CROSS JOIN LATERAL \
+         (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l) \
+         SELECT j.*, NULL::text, NULL::text, NULL::int, NULL::int, NULL::int, NULL::int, NULL::int FROM j \
+         UNION ALL SELECT {nothing}, x.* FROM (SELECT DISTINCT u.org, u.lane FROM (SELECT j.org, j.lane FROM j WHERE j.kept \
+         {lanes}) u ORDER BY u.org, u.lane) k CROSS JOIN LATERAL (SELECT org, key, max, running, waiting, outside, burst \
+         FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x"
+    )
+}
+
+/// Scheduled jobs that join the ready ones at once.
+const PROMOTED_MAX: usize = 1_000;
+
+/// What rows are sent as: see `listed`.
+const TYPES: [&str; 6] = ["job_born", "job_entered", "job_moved", "job_ended", "lane_counted", "event_told"];
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
@@ -36,10 +132,16 @@ macro_rules! statements {
         pub(super) struct Statements { $($(#[$doc])* pub $name: Statement,)* }
 
         impl Statements {
-            /// All at once: one round trip, not one each.
+            /// Their names and texts.
+            pub fn texts() -> [(&'static str, String); COUNT] {
+                [$((stringify!($name), $sql.to_string()),)*]
+            }
+
+            /// All at once: one round trip, not one each. The types of the lists are asked for once, before that.
             pub async fn prepare(client: &Client) -> Result<Self, Error> {
-                let sql: Vec<String> = vec![$($sql.to_string(),)*];
-                let all = try_join_all(sql.iter().map(|s| client.prepare(s))).await?;
+                let lists = TYPES.iter().map(|of| async move { client.prepare(&format!("SELECT $1::{of}[]")).await });
+                try_join_all(lists).await?;
+                let all = try_join_all(Self::texts().iter().map(|(_, sql)| client.prepare(sql))).await?;
                 let [$($name,)*] = <[Statement; COUNT]>::try_from(all)
                     .unwrap_or_else(|_| unreachable!("as many come back as were asked for"));
                 Ok(Self { $($name,)* })
@@ -69,13 +171,15 @@ statements! {
         (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a ON true");
     /// Waits for others only near the limit: see the function.
     crowd = "SELECT baton_crowd($1, $2)";
-    /// Locks live jobs, those that hold dedupe keys among them, in the order of their ids.
-    lock_jobs = format!("SELECT l.* FROM (SELECT u.org, u.id FROM ( \
+    /// Locks live jobs in the order of their ids, and behind all of them the lanes that they count in.
+    lock_jobs = lock_jobs("SELECT k.org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id)", "");
+    /// The same with jobs that hold dedupe keys, and with lanes that are named.
+    lock_more = lock_jobs("SELECT u.org, u.id FROM ( \
         SELECT k.org COLLATE \"C\" AS org, k.id FROM unnest($1::text[], $2::uuid[]) AS k(org, id) UNION \
         SELECT h.org, h.id FROM unnest($3::text[], $4::text[], $5::text[]) AS k(org, type, key) CROSS JOIN LATERAL \
         (SELECT x.org, x.id FROM live x WHERE x.org = k.org AND x.type = k.type AND x.dedupe = k.key OFFSET 0) h) u \
-        ORDER BY u.org, u.id) k \
-        CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE l.org = k.org AND l.id = k.id OFFSET 0 FOR UPDATE) l");
+        ORDER BY u.org, u.id",
+        "UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($6::text[], $7::text[]) AS k(org, lane)");
     /// Asked after the locks are held: a job that ended meanwhile is found here.
     ended_jobs = format!("SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
         CROSS JOIN LATERAL (SELECT {ENDED} FROM job j WHERE j.org = k.org AND j.id = k.id AND j.state IS NOT NULL OFFSET 0) j");
@@ -85,13 +189,6 @@ statements! {
         (SELECT org, id, job, expires_at FROM message x WHERE x.org = k.org AND x.id = k.id OFFSET 0) m";
     requeued = "SELECT r.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, requeued_from, id FROM job x WHERE x.org = k.org AND x.requeued_from = k.id OFFSET 0) r";
-    /// The lanes of these jobs, and these lanes, in the order of their keys. A job never changes its lane.
-    lock_lanes = "SELECT x.* FROM (SELECT DISTINCT u.org, u.lane FROM ( \
-        SELECT l.org, l.lane FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
-        (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
-        UNION ALL SELECT k.org COLLATE \"C\", k.lane COLLATE \"C\" FROM unnest($3::text[], $4::text[]) AS k(org, lane)) u \
-        ORDER BY u.org, u.lane) k CROSS JOIN LATERAL \
-        (SELECT org, key, max, running, waiting, outside, burst FROM lane z WHERE z.org = k.org AND z.key = k.lane OFFSET 0 FOR UPDATE) x";
     payloads = "SELECT j.* FROM unnest($1::text[], $2::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
         (SELECT org, id, payload FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) j";
     records = format!("SELECT {LIVE}, {ENDED}, {COLD} FROM unnest($1::text[], $2::uuid[]) AS k(org, id) \
@@ -103,65 +200,32 @@ statements! {
     lock_onces = "SELECT o.* FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(org, scope, key, o) \
         CROSS JOIN LATERAL (SELECT org, scope, key, request, status, body, expires_at FROM once x \
         WHERE x.org = k.org AND x.scope = k.scope AND x.key = k.key OFFSET 0 FOR UPDATE) o";
-    /// Scheduled jobs that have come due join the ready ones. The time is asked once, in a query of
-    /// its own: a volatile function cannot bound an index scan.
-    promote = "UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live \
-        WHERE phase = 2 AND due_at <= (SELECT baton_now() + $1) ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED))";
-    /// Once round the lanes that have ready jobs of a class, or until enough was found.
+    /// Scheduled jobs that have come due join the ready ones, and what `now` says, how many there were and when the next
+    /// one is due: behind as many as have joined, so it is past if some could not join yet. The time is asked in a query
+    /// of its own: a volatile function cannot bound an index scan.
+    tick = format!("WITH p AS (UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live WHERE phase = 2 \
+        AND due_at <= (SELECT baton_now() + $1::bigint) ORDER BY due_at LIMIT {PROMOTED_MAX} FOR UPDATE SKIP LOCKED)) \
+        RETURNING 1) \
+        SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid(), p.n, \
+        (SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1 OFFSET p.n) FROM (SELECT count(*) AS n FROM p) p");
+    /// What lanes have to give, round from where the last look ended.
     walk = super::claim::walk_sql();
     /// The same over lanes that are named.
     named = super::claim::named_sql();
-    /// The lanes of jobs that this group moves: they may be free when it is decided.
-    moving = super::claim::moving_sql();
-    next_due = "SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1";
     /// Asking for the transaction's id gives it one, which it must have before it takes event
     /// positions, and by which its fate can be asked later.
     now = "SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid()";
 
-    insert_jobs = "INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
-        created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
-        SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], \
-        $6::int[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::int[], $14::text[], \
-        $15::uuid[], $16::uuid[])";
-    insert_live = "INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
-        lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, head_at, \
-        class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
-        SELECT nextval('job_order'), k.* FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], \
-        $7::smallint[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::int[], $14::int[], \
-        $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bool[], $20::bigint[], $21::bytea[], $22::bigint[], \
-        $23::smallint[], $24::smallint[], $25::bigint[], $26::text[], $27::int[], $28::bool[], $29::bool[], $30::text[], \
-        $31::int[], $32::int[], $33::text[]) k";
-    /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
-    update_live = "WITH u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
-        ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
-        worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
-        started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
-        slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
-        FROM unnest($1::text[], $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], \
-        $9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bigint[], $16::smallint[], \
-        $17::text[], $18::int[], $19::text[], $20::int[]) \
-        AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, token, wakes, started_at, head_n, \
-        head_hash, head_at, slot, dedupe, failures, aside, max_attempts) CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
-        WHERE live.ctid = t.ctid RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'an update of live jobs') FROM u";
+    put_moves = put_moves();
+    put_births = put_births();
+    /// Those that were made in the same commit.
+    end_births = format!("WITH e AS ({}) SELECT {}", end_jobs(1), exactly("e", 1, "an end of jobs"));
+    /// What goes with moves of jobs, where none move.
+    put_beside = format!("WITH {} SELECT {}", beside(1), exactly("n", 1, "an update of lanes"));
     /// Another node may have made and completed the job of a key since it was seen to be free.
     still_free = "SELECT baton_raced(count(*), 0::bigint, 'a dedupe key') FROM unnest($1::text[], $2::text[], $3::text[]) \
         AS k(org, type, key) CROSS JOIN LATERAL (SELECT 1 FROM dropped x WHERE x.org = k.org AND x.type = k.type \
         AND x.key = k.key OFFSET 0) d";
-    delete_live = "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
-        CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
-        WHERE live.ctid = t.ctid RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'a removal of live jobs') FROM d";
-    end_jobs = "WITH u AS (UPDATE job SET state = k.state, ended_at = k.ended_at, result = k.result, \
-        error_code = k.error_code, error = k.error, attempts = k.attempts, token = k.token, started_at = k.started_at, \
-        head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, failures = k.failures, aside = k.aside, \
-        max_attempts = k.max_attempts FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[], \
-        $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bigint[], $14::int[], $15::text[], $16::int[]) \
-        AS k(org, id, state, ended_at, result, error_code, error, attempts, token, started_at, head_n, head_hash, head_at, \
-        failures, aside, max_attempts) \
-        CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
-        WHERE job.ctid = t.ctid RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'an end of jobs') FROM u";
     put_payloads = "WITH u AS (UPDATE job SET payload = k.payload FROM unnest($1::text[], $2::uuid[], $3::text[]) \
         AS k(org, id, payload) CROSS JOIN LATERAL (SELECT x.ctid FROM job x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
         WHERE job.ctid = t.ctid RETURNING 1) \
@@ -169,14 +233,6 @@ statements! {
     /// A lane that another node made meanwhile makes the group look again: see `link::kind`.
     insert_lanes = "INSERT INTO lane (org, key, max, running, waiting, outside, burst) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[])";
-    update_lanes = "WITH u AS (UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, \
-        outside = k.outside, burst = k.burst \
-        FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[]) \
-        AS k(org, key, max, running, waiting, outside, burst) CROSS JOIN LATERAL \
-        (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t WHERE lane.ctid = t.ctid RETURNING 1) \
-        SELECT baton_must_be(count(*), cardinality($1), 'an update of lanes') FROM u";
-    add_crowd = "INSERT INTO crowd (writer, waiting) VALUES ((pg_backend_pid() % 32)::text, $1) \
-        ON CONFLICT (writer) DO UPDATE SET waiting = crowd.waiting + excluded.waiting";
     put_dropped = "INSERT INTO dropped (org, type, key, job) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) \
         ON CONFLICT (org, type, key) DO UPDATE SET job = excluded.job";
@@ -263,7 +319,6 @@ statements! {
     insert_seals = "INSERT INTO seal (org, n, from_pos, to_pos, count, root, prev, at, mac) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], \
         $8::bigint[], $9::bytea[])";
-    insert_events = insert_events(1);
     purge_onces = "DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE expires_at <= $1 \
         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
     purge_messages = "DELETE FROM message WHERE ctid = ANY (ARRAY(SELECT ctid FROM message WHERE expires_at <= $1 \

@@ -14,11 +14,13 @@ use super::link;
 use super::{OPEN_WAIT, Shared};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::{Client, Error, Statement};
 
 /// Looks by itself this often, should no wake-up come.
 const POLL: Duration = Duration::from_millis(500);
+/// Between two looks at least.
+const PACE: Duration = Duration::from_millis(2);
 /// While a gap is open, somebody is about to commit or to roll back.
 const GAP_POLL: Duration = Duration::from_millis(2);
 const GAP_POLL_MAX: Duration = Duration::from_millis(100);
@@ -74,6 +76,7 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
     loop {
         shared.signals.publish(at);
         *mark = Some(at);
+        let looked = Instant::now();
         let rows = client.query(&q.after, &[&at, &STEP]).await?;
         let full = i64::try_from(rows.len()) == Ok(STEP);
         let mut highest = at;
@@ -105,7 +108,9 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
             None => POLL,
         };
         shared.signals.publish(at);
-        // Either way the next look decides; being woken only makes it sooner.
+        // Either way the next look decides; being woken only makes it sooner, but not at once if one was just made: many
+        // commits are seen with one look.
+        tokio::time::sleep_until(looked + PACE.min(pause)).await;
         let _ = timeout(pause, shared.tail.notified()).await;
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every move of a job leaves an old version of its row there, and entries of indexes that lead to it. Whoever looks
 //! for the next job of a lane steps over all that were handed out before, until somebody removes them. The server
-//! looks for such work once a minute, which can be a hundred thousand jobs too late.
+//! looks for such work once a minute, which can be a hundred thousand jobs too late. But each time it is done, the plans of
+//! all statements that touch the table are made anew.
 
 use super::{Shared, link};
 use baton_core::World;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 /// Rows that may be left behind before they are removed.
-const ENOUGH: usize = 10_000;
+const ENOUGH: usize = 30_000;
 
 #[derive(Default)]
 pub(super) struct Litter {

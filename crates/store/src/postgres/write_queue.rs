@@ -1,4 +1,4 @@
-//! The part of a group's second round trip that belongs to the queue around the jobs: lanes, counts,
+//! The part of a group's second round trip that belongs to the queue around the jobs: new lanes,
 //! keys, messages, documents, sinks, and what retention removes.
 
 use super::statements::Statements;
@@ -17,23 +17,18 @@ impl<'a> Batch<'a> {
                 col(&payloads, |(_, _, payload)| payload.as_str()),
             ]
         });
-        let (fresh, known): (Vec<_>, Vec<_>) =
-            world.lane_writes().partition(|(org, key, _)| world.lane_is_new(org, key));
-        for (lanes, statement) in [(fresh, &s.insert_lanes), (known, &s.update_lanes)] {
-            self.add(lanes.len(), statement, || {
-                params![
-                    col(&lanes, |(org, _, _)| org.as_str()),
-                    col(&lanes, |(_, key, _)| key.as_str()),
-                    col(&lanes, |(_, _, row)| row.max.map(int)),
-                    col(&lanes, |(_, _, row)| int(row.running)),
-                    col(&lanes, |(_, _, row)| int(row.waiting)),
-                    col(&lanes, |(_, _, row)| int(row.outside)),
-                    col(&lanes, |(_, _, row)| int(row.burst)),
-                ]
-            });
-        }
-        let delta = world.crowd_delta();
-        self.add(usize::from(delta != 0), &s.add_crowd, || params![delta]);
+        let lanes: Vec<_> = world.lane_writes().filter(|(org, key, _)| world.lane_is_new(org, key)).collect();
+        self.add(lanes.len(), &s.insert_lanes, || {
+            params![
+                col(&lanes, |(org, _, _)| org.as_str()),
+                col(&lanes, |(_, key, _)| key.as_str()),
+                col(&lanes, |(_, _, row)| row.max.map(int)),
+                col(&lanes, |(_, _, row)| int(row.running)),
+                col(&lanes, |(_, _, row)| int(row.waiting)),
+                col(&lanes, |(_, _, row)| int(row.outside)),
+                col(&lanes, |(_, _, row)| int(row.burst)),
+            ]
+        });
         let docs: Vec<_> = world.doc_writes().collect();
         self.add(docs.len(), &s.put_docs, || {
             params![

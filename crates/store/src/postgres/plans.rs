@@ -1,0 +1,112 @@
+//! How the server goes about the statements of the hot path, on tables that it knows nothing of: they were filled behind
+//! the back of its statistics. A plan that reads a table or an index from end to end is a plan that stands still one day.
+
+use super::link::SESSION;
+use super::migrations;
+use super::statements::Statements;
+use std::fmt::Write;
+use tokio_postgres::{Client, Config, NoTls};
+
+const JOBS: i64 = 200_000;
+
+/// A schema of its own, as deep as a backlog; `None` without a PostgreSQL.
+async fn backlog(name: &str) -> Option<Client> {
+    let url = std::env::var("BATON_TEST_DATABASE_URL").ok().filter(|url| !url.is_empty())?;
+    let mut config: Config = url.parse().unwrap();
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}")).await.unwrap();
+    config.options(format!("-csearch_path={name}"));
+    migrations::run(&config, false).await.unwrap();
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    // Nobody counts behind our back.
+    for table in ["live", "lane", "job", "event"] {
+        client.batch_execute(&format!("ALTER TABLE {table} SET (autovacuum_enabled = false)")).await.unwrap();
+    }
+    Some(client)
+}
+
+/// Full lanes of one, and what waits in them.
+async fn fill(client: &Client) {
+    let sql = format!(
+        "INSERT INTO lane (org, key, max, running, waiting, outside, burst) \
+         SELECT 'default', 'project:p' || n, 1, 1, {JOBS} / 1000, 0, 0 FROM generate_series(0, 999) n; \
+         INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, due_at, attempts, max_attempts, \
+         token, wakes, created_at, has_deadline, head_n, head_hash, head_at, class, slot, since, lane, max_failures) \
+         SELECT n, 'default', gen_random_uuid(), 'p' || n % 1000, 'work', 1, 100, 1, 'queued', n, 0, 5, 0, 0, n, false, 1, \
+         sha256('x'), n, 0, 1, n, 'project:p' || n % 1000, 5 FROM generate_series(1, {JOBS}) n; \
+         INSERT INTO job (org, id, project, type, version, priority, payload, created_at, max_attempts) \
+         SELECT org, id, project, type, version, priority, '{{}}', created_at, 5 FROM live; \
+         INSERT INTO event (org, pos, subject, n, at, kind, actor, data, hash) \
+         SELECT org, ord, id, 1, created_at, 'job.queued', 'api', '{{}}', head_hash FROM live"
+    );
+    client.batch_execute(&sql).await.unwrap();
+}
+
+/// The plan that a connection keeps, whatever the statement is given.
+async fn plan(client: &Client, name: &str, sql: &str) -> String {
+    client.batch_execute(&format!("PREPARE {name} AS {sql}")).await.unwrap_or_else(|e| panic!("{name}: {e:?}"));
+    let types = "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = $1";
+    let params: i32 = client.query_one(types, &[&name]).await.unwrap().get(0);
+    let given = vec!["NULL"; usize::try_from(params).unwrap()].join(", ");
+    let given = if given.is_empty() { given } else { format!("({given})") };
+    let mut text = String::new();
+    for row in client.simple_query(&format!("EXPLAIN (COSTS OFF) EXECUTE {name}{given}")).await.unwrap() {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = row {
+            writeln!(text, "{}", row.get(0).unwrap()).unwrap();
+        }
+    }
+    text
+}
+
+/// Indexes that may be read from one end: they hold only what is wanted, and a limit says how much of it.
+const READ_FROM_ONE_END: [&str; 4] = ["live_scheduled", "once_expiry", "message_expiry", "lane_pkey"];
+
+/// What cleans up now and then may read a table from end to end.
+const SELDOM: [&str; 1] = ["purge_lanes"];
+
+/// Lines of a plan that read more than was asked for.
+fn wasteful(plan: &str) -> Vec<String> {
+    let lines: Vec<&str> = plan.lines().collect();
+    let tables = ["live", "lane", "job", "event", "doc", "once"];
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if ["Seq Scan", "Hash Join", "Merge Join", "Bitmap"].iter().any(|word| line.contains(word)) {
+            found.push((*line).to_owned());
+        }
+        let Some((_, read)) = line.split_once("Scan using ") else { continue };
+        let mut words = read.split(' ');
+        let (index, table) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+        let bounded = lines.get(at + 1).is_some_and(|next| next.contains("Index Cond"));
+        if tables.contains(&table) && !bounded && !READ_FROM_ONE_END.contains(&index) {
+            found.push((*line).to_owned());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn no_statement_reads_more_than_it_was_asked_for_whatever_the_server_believes() {
+    let Some(client) = backlog("plans_of_statements").await else { return };
+    client.batch_execute(SESSION).await.unwrap();
+    // Made while the tables are empty, when they are full, and once they have been counted.
+    for filled in ["empty", "full", "counted"] {
+        match filled {
+            "full" => fill(&client).await,
+            "counted" => client.batch_execute("ANALYZE").await.unwrap(),
+            _ => {}
+        }
+        for (name, sql) in Statements::texts().into_iter().filter(|(name, _)| !SELDOM.contains(name)) {
+            let plan = plan(&client, &format!("{name}_{filled}"), &sql).await;
+            let found = wasteful(&plan);
+            assert!(found.is_empty(), "{name}, {filled}: {found:#?}\n{plan}");
+            // Of no use without a project, though a table that looks empty makes it look as good as the primary key.
+            assert!(!plan.contains("job_by_project"), "{name}, {filled}: {plan}");
+            if name == "walk" {
+                assert!(plan.contains("lane_door") && plan.contains("live_ready"), "{filled}: {plan}");
+            }
+        }
+    }
+    client.batch_execute("DROP SCHEMA plans_of_statements CASCADE").await.unwrap();
+}
