@@ -2,7 +2,7 @@
 
 use super::once::{fresh, key, once, replayed};
 use super::steps::{census, claim, clean, done, fence, history};
-use crate::lab::{Lab, Node, echo, name};
+use crate::lab::{Lab, Node, Place, echo, name};
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
 use baton_core::job::Job;
@@ -116,8 +116,11 @@ pub async fn the_same_id_in_two_orgs_is_two_jobs(lab: Lab) -> Result<()> {
     // Ids are unique by chance only: whoever could make one up gains nothing by it.
     for table in ["job", "live"] {
         let copied = format!("SELECT * FROM {table} WHERE org = 'globex'");
+        // What the database works out by itself cannot be said.
+        let worked_out = lab.place == Place::Postgres && table == "live";
+        let without = if worked_out { "ALTER TABLE copied DROP COLUMN needs; " } else { "" };
         let sql = format!(
-            "CREATE TEMPORARY TABLE copied AS {copied}; UPDATE copied SET org = 'acme'; \
+            "CREATE TEMPORARY TABLE copied AS {copied}; {without}UPDATE copied SET org = 'acme'; \
              INSERT INTO {table} SELECT * FROM copied; DROP TABLE copied"
         );
         node.store.raw(&sql).await?;
