@@ -264,3 +264,43 @@ fn candidate(row: &Row) -> Result<Candidate> {
     let place = Place { priority: job.priority, order: get(row, HEAD + rows::LIVE_ORD)? };
     Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, HEAD + super::statements::LIVE_LEN)?) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::OrgId;
+    use baton_core::lane::LaneKey;
+
+    fn lane(key: &str) -> LaneId {
+        (OrgId::default(), LaneKey::new(key).unwrap())
+    }
+
+    fn way(last: &str, looked: i32, gave: i32) -> Way {
+        Way { last: Some(lane(last)), looked, gave }
+    }
+
+    #[test]
+    fn walks_of_a_class_end_where_the_nearer_one_was_cut() {
+        let start = lane("m");
+        let asking = Asking {
+            kinds: Vec::new(),
+            want: 2,
+            from: [(start.0.to_string(), start.1.to_string()), (String::new(), String::new())],
+            enough: [2, 6],
+            orgs: [String::new(), LAST_ORG.to_owned()],
+            lanes: None,
+            projects: None,
+        };
+        let check = |ways: [Way; 2], end: Option<&str>, cut: bool| {
+            let mut more = false;
+            assert_eq!(asking.ended(0, &ways, &mut more), end.map(lane));
+            assert_eq!(more, cut);
+        };
+        // From m over z to a and on: z is nearer than b.
+        check([way("b", 9, 2), way("z", 3, 2)], Some("z"), true);
+        // The other went round.
+        check([way("b", 9, 2), way("n", 3, 1)], Some("b"), true);
+        check([way("b", 9, 1), way("n", 3, 1)], Some("b"), false);
+        check([Way::default(), Way::default()], None, false);
+    }
+}

@@ -88,7 +88,8 @@ fn wasteful(plan: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn no_statement_reads_more_than_it_was_asked_for_whatever_the_server_believes() {
-    let Some(client) = backlog("plans_of_statements").await else { return };
+    let schema = format!("plans_{}", std::process::id());
+    let Some(client) = backlog(&schema).await else { return };
     client.batch_execute(SESSION).await.unwrap();
     // Made while the tables are empty, when they are full, and once they have been counted.
     for filled in ["empty", "full", "counted"] {
@@ -108,5 +109,5 @@ async fn no_statement_reads_more_than_it_was_asked_for_whatever_the_server_belie
             }
         }
     }
-    client.batch_execute("DROP SCHEMA plans_of_statements CASCADE").await.unwrap();
+    client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
 }

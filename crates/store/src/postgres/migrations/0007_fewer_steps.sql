@@ -18,12 +18,12 @@ DROP INDEX job_by_project;
 CREATE INDEX job_by_project ON job (org, project, id) WHERE project IS NOT NULL;
 
 -- One condition a table: each is read anew by every statement that writes. The same as the many before it. What is there
--- has been judged by those.
-ALTER TABLE live DROP CONSTRAINT live_check, DROP CONSTRAINT live_check1, DROP CONSTRAINT live_check2,
-    DROP CONSTRAINT live_check3, DROP CONSTRAINT live_check4, DROP CONSTRAINT live_check5, DROP CONSTRAINT live_check6,
-    DROP CONSTRAINT live_check7, DROP CONSTRAINT live_class_check, DROP CONSTRAINT live_head_n_check,
-    DROP CONSTRAINT live_pause_check, DROP CONSTRAINT live_phase_check, DROP CONSTRAINT live_slot_check,
-    DROP CONSTRAINT live_state_check;
+-- has been judged by those. Their names were given by the server.
+ALTER TABLE live DROP CONSTRAINT IF EXISTS live_check, DROP CONSTRAINT IF EXISTS live_check1, DROP CONSTRAINT IF EXISTS live_check2,
+    DROP CONSTRAINT IF EXISTS live_check3, DROP CONSTRAINT IF EXISTS live_check4, DROP CONSTRAINT IF EXISTS live_check5, DROP CONSTRAINT IF EXISTS live_check6,
+    DROP CONSTRAINT IF EXISTS live_check7, DROP CONSTRAINT IF EXISTS live_class_check, DROP CONSTRAINT IF EXISTS live_head_n_check,
+    DROP CONSTRAINT IF EXISTS live_pause_check, DROP CONSTRAINT IF EXISTS live_phase_check, DROP CONSTRAINT IF EXISTS live_slot_check,
+    DROP CONSTRAINT IF EXISTS live_state_check;
 ALTER TABLE live ADD CONSTRAINT live_is_sound CHECK (head_n > 0 AND (class = 0 OR class = 1) AND CASE state
     WHEN 'queued' THEN (phase = 1 OR phase = 2) AND due_at IS NOT NULL AND slot = 1
         AND worker IS NULL AND lease_until IS NULL AND pause IS NULL
@@ -35,8 +35,8 @@ ALTER TABLE live ADD CONSTRAINT live_is_sound CHECK (head_n > 0 AND (class = 0 O
     WHEN 'awaiting_user_confirmation' THEN phase BETWEEN 0 AND 2 AND (due_at IS NOT NULL) = (phase > 0) AND slot = 1
         AND worker IS NULL AND lease_until IS NULL AND pause IS NULL
     ELSE false END) NOT VALID;
-ALTER TABLE job DROP CONSTRAINT job_check, DROP CONSTRAINT job_check1, DROP CONSTRAINT job_check2,
-    DROP CONSTRAINT job_check3, DROP CONSTRAINT job_check4, DROP CONSTRAINT job_state_check;
+ALTER TABLE job DROP CONSTRAINT IF EXISTS job_check, DROP CONSTRAINT IF EXISTS job_check1, DROP CONSTRAINT IF EXISTS job_check2,
+    DROP CONSTRAINT IF EXISTS job_check3, DROP CONSTRAINT IF EXISTS job_check4, DROP CONSTRAINT IF EXISTS job_state_check;
 ALTER TABLE job ADD CONSTRAINT job_is_sound CHECK (CASE
     WHEN state IS NULL THEN ended_at IS NULL AND head_n IS NULL AND result IS NULL
     ELSE coalesce(ended_at >= created_at, false) AND head_n IS NOT NULL AND CASE state
