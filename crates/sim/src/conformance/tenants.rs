@@ -120,7 +120,7 @@ pub async fn the_same_id_in_two_orgs_is_two_jobs(lab: Lab) -> Result<()> {
         let apart = match lab.place {
             Place::Postgres if table == "live" => "ALTER TABLE copied DROP COLUMN needs; ",
             Place::Postgres => "",
-            Place::Sqlite => "UPDATE copied SET ord = ord + 1000; ",
+            Place::Sqlite | Place::SqliteDisk => "UPDATE copied SET ord = ord + 1000; ",
         };
         let sql = format!(
             "CREATE TEMPORARY TABLE copied AS {copied}; {apart}UPDATE copied SET org = 'acme'; \
