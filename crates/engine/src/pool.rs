@@ -15,7 +15,7 @@ use baton_core::job::settle::{self, Settle, Settled};
 use baton_core::job::{Failure, Fence};
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
-use baton_store::{Ask, CommitError, Leased, StoreError, Turn};
+use baton_store::{Ask, CommitError, Leased, StoreError, Turn, step_back};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -278,7 +278,7 @@ impl Pool {
                 return;
             }
             let before = self.pending.len();
-            tokio::task::yield_now().await;
+            step_back().await;
             self.collect();
             if self.pending.len() == before {
                 return;

@@ -12,6 +12,7 @@ use super::resolve::{Became, resolve};
 use super::{OPEN_WAIT, Shared};
 use crate::error::StoreError;
 use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
+use crate::step_back::step_back;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -186,7 +187,7 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
                     break;
                 }
                 // Those who were answered together come again together, if they are let.
-                tokio::task::yield_now().await;
+                step_back().await;
             }
             line.busy.acquire().await
         };

@@ -16,7 +16,8 @@ const ALL: [Migration; 7] = [
     // Older binaries would fail on timers and subjects that they do not know.
     Migration { version: 5, name: "runs", oldest: 5, sql: include_str!("migrations/0005_runs.sql") },
     Migration { version: 6, name: "queue_speed", oldest: 5, sql: include_str!("migrations/0006_queue_speed.sql") },
-    Migration { version: 7, name: "fewer_steps", oldest: 5, sql: include_str!("migrations/0007_fewer_steps.sql") },
+    // Older binaries would look for jobs in an index that is another one now.
+    Migration { version: 7, name: "fewer_steps", oldest: 7, sql: include_str!("migrations/0007_fewer_steps.sql") },
 ];
 
 /// How long a node waits while another one migrates.

@@ -161,7 +161,7 @@ impl Db {
     ) -> Result<Option<Prunable>, StoreError> {
         let mut at = after.map_or((String::new(), String::new()), |(o, p)| (o.to_string(), p.to_string()));
         loop {
-            let sql = "SELECT org, project FROM job WHERE (org, project) > ($1, $2) AND project IS NOT NULL ORDER BY org, project LIMIT 1";
+            let sql = "SELECT org, project FROM job WHERE (org, project) > ($1, $2) AND project >= '' ORDER BY org, project LIMIT 1";
             let found = self.ask(sql, &[&at.0, &at.1]).await?;
             let Some(row) = found.first() else { return Ok(None) };
             let (org, project): (OrgId, ProjectId) = (parsed(row, 0)?, parsed(row, 1)?);

@@ -55,8 +55,7 @@ fn end_jobs(n: usize) -> String {
     )
 }
 
-/// What goes with every move of jobs, from this parameter on: counts of lanes, how many wait in all, events. The
-/// events last: until the commit, readers wait behind the places that they take.
+/// What goes with every move of jobs, from this parameter on: counts of lanes, how many wait in all, events.
 fn beside(first: usize) -> String {
     let (lanes, crowd, events) = (update_lanes(first), add_crowd(first + 1), insert_events(first + 2));
     format!("n AS ({lanes}), c AS ({crowd}), t AS ({events})")

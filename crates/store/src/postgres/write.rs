@@ -1,5 +1,5 @@
-//! The second round trip of a group: one statement per table (one for all tables that steps need) and the commit,
-//! sent at once.
+//! The second round trip of a group: few statements for many rows each (one for all that moves of jobs need, one for all
+//! that steps need) and the commit, sent at once.
 
 use super::link::Link;
 use super::run_rows::Steps;
@@ -14,7 +14,7 @@ use tokio_postgres::{Error, Statement};
 
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// Statements with their rows as columns, in the order they will run.
+/// Statements with their rows, in the order they will run.
 pub(super) struct Batch<'a> {
     statements: Vec<(&'a Statement, Vec<Param<'a>>)>,
 }
@@ -39,13 +39,15 @@ impl<'a> Batch<'a> {
         let mut batch = Self { statements: Vec::new() };
         let steps = Steps::of(world);
         let mut beside = Beside::of(world, steps.is_empty());
-        batch.jobs(s, world, now, &mut beside);
+        // First what may have to wait for another node that makes the same thing: until the commit, readers of the
+        // history wait behind the places that events take.
         batch.queue(s, world, now);
-        batch.runs(s, world);
         batch.definitions(s, world);
-        batch.timers(s, world);
         batch.onces(s, world, now);
+        batch.timers(s, world);
         batch.seals(s, world);
+        batch.runs(s, world);
+        batch.jobs(s, world, now, &mut beside);
         batch.steps(s, world, &steps);
         batch.add(usize::from(!beside.is_empty()), &s.put_beside, || beside.take());
         // After the event that says so.

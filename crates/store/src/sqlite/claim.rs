@@ -1,5 +1,6 @@
 //! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
 
+use super::aging::Aged;
 use super::load;
 use super::open_lanes::OpenLanes;
 use super::rows::{self, live_job};
@@ -12,15 +13,14 @@ use baton_core::canon::Json;
 use baton_core::job::Job;
 use baton_core::lane::LaneKey;
 use baton_core::schedule::{Class, LaneId, Place};
+use baton_core::time::Span;
 use baton_core::{Micros, OrgId, World};
-use rusqlite::{Connection, OptionalExtension, Row, Rows};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
-/// Priorities of a lane that are looked at for jobs that have waited for too long, best first.
-const PRIORITIES_MAX: usize = 100;
 
 /// The jobs of a lane and a class that can be handed out, best first, with their payloads.
 static HEADS: LazyLock<String> = LazyLock::new(|| {
@@ -28,29 +28,6 @@ static HEADS: LazyLock<String> = LazyLock::new(|| {
         "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
          WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND l.slot = ?4
          ORDER BY l.priority, l.ord LIMIT ?5",
-        rows::LIVE
-    )
-});
-
-/// Background jobs of a lane and a priority, in the order of arrival. But for those that came before their time, which
-/// is the order of how long they have waited.
-static FIRST: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.priority = ?3
-         AND l.late = 0 ORDER BY l.ord LIMIT ?4",
-        rows::LIVE
-    )
-});
-
-const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
-     AND org = ?1 AND lane = ?2 AND slot = 1 AND priority > ?3 ORDER BY priority LIMIT 1";
-
-/// Those that came before their time, longest first.
-static LATE: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {}, j.payload FROM live l INDEXED BY live_late CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1 AND l.late = 1 AND l.org = ?1 AND l.lane = ?2 ORDER BY l.since LIMIT ?3",
         rows::LIVE
     )
 });
@@ -68,6 +45,9 @@ struct Look<'a> {
     /// Lanes that commands of this group move jobs in: they may be free when it is decided.
     moving: &'a BTreeSet<LaneId>,
     paused: BTreeSet<LaneId>,
+    now: Micros,
+    /// Who has waited for longer is guarded from interactive jobs.
+    aging: Span,
     found: Found,
 }
 
@@ -76,7 +56,7 @@ pub(super) fn find(
     world: &mut World,
     (ask, want): &(Ask, usize),
     moving: &BTreeSet<LaneId>,
-    now: Micros,
+    (now, aging): (Micros, Span),
 ) -> rusqlite::Result<Found> {
     let Inner { conn, open_lanes, .. } = inner;
     let promoted = conn
@@ -88,7 +68,8 @@ pub(super) fn find(
         .execute((phase::READY, now.0, PROMOTE_MAX))?;
     let found = Found { promoted: promoted > 0, ..Found::default() };
     let paused = load::paused_lanes(conn)?;
-    let mut look = Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, found };
+    let mut look =
+        Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, now, aging, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
@@ -180,22 +161,24 @@ impl Look<'_> {
         let moving = self.moving.contains(id);
         let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));
-        // Where nobody holds a slot, nobody brings one.
-        let bringing = if self.world.lane(org, lane).is_some_and(|row| row.running == 0) { 0 } else { self.want };
-        let known = self.found.lanes.contains_key(id);
+        if class == Class::Background && self.found.lanes.contains_key(id) {
+            // What it has of both was shown with its interactive jobs.
+            return Ok(true);
+        }
         let mut heads = Vec::new();
-        self.heads(org, lane, class, 0, bringing, &mut heads)?;
+        self.heads(org, lane, class, 0, self.want, &mut heads)?;
         self.heads(org, lane, class, 1, room, &mut heads)?;
         let gives = !heads.is_empty();
         if gives && class == Class::Interactive {
             // In case it has been giving interactive jobs for too long.
-            self.heads(org, lane, Class::Background, 0, bringing, &mut heads)?;
+            self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
         if gives && room > 0 && (class == Class::Interactive || self.competing) {
-            self.longest(org, lane, room, &mut heads)?;
+            let Self { conn, ask, now, aging, .. } = *self;
+            Aged { conn, ask, lane: id, most: room, now, aging }.join(&mut heads)?;
         }
-        if gives && !(known && class == Class::Background) {
+        if gives {
             self.found.lanes.insert(id.clone(), heads);
         }
         Ok(gives)
@@ -228,42 +211,9 @@ impl Look<'_> {
         }
         Ok(())
     }
-
-    /// The background jobs that have waited for longest, as many of each priority as the lane could give.
-    fn longest(&self, org: &OrgId, lane: &LaneKey, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
-        let limit = row_limit(SCAN_MAX.max(most));
-        let mut priority = i32::MIN;
-        for _ in 0..PRIORITIES_MAX {
-            let after = (org.as_str(), lane.as_str(), priority);
-            let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
-            priority = found;
-            self.take(first.query((org.as_str(), lane.as_str(), priority, limit))?, most, heads)?;
-        }
-        let mut late = self.conn.prepare_cached(&LATE)?;
-        self.take(late.query((org.as_str(), lane.as_str(), limit))?, most, heads)
-    }
-
-    /// Some that are asked for and not among the heads yet.
-    fn take(&self, mut scan: Rows<'_>, most: usize, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
-        let mut found = 0;
-        while found < most
-            && let Some(row) = scan.next()?
-        {
-            let job = live_job(row)?;
-            if !self.ask.wants(&job) {
-                continue;
-            }
-            found += 1;
-            if heads.iter().all(|head| head.job.id != job.id) {
-                heads.push(candidate(row, job)?);
-            }
-        }
-        Ok(())
-    }
 }
 
-fn candidate(row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
+pub(super) fn candidate(row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
     let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
     Ok(Candidate { place, job, payload: Json::stored(row.get::<_, String>(rows::LIVE_LEN)?) })
 }

@@ -111,7 +111,7 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
     // Groups with many needs settle in few rounds; one round more finds who exceeds his share.
     for _ in 0..=NEED_ROUNDS + 1 {
         begin(inner)?;
-        let numbered = (inner.next_pos, inner.next_ord);
+        let numbered = (inner.next_pos, inner.arriving);
         let outcome = in_transaction(writer, inner, works);
         let ended = match outcome {
             Ok(Some(Decided { world, busy: false, .. })) if world.is_clean() => {
@@ -130,7 +130,7 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
             inner.forget();
         }
         if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
-            (inner.next_pos, inner.next_ord) = numbered;
+            (inner.next_pos, inner.arriving) = numbered;
         }
         if let Some(ended) = ended {
             return ended;
@@ -176,10 +176,13 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
-        found.push(claim::find(inner, &mut world, ask, &moving, now).map_err(|e| spoiled(store_error(e)))?);
+        found.push(
+            claim::find(inner, &mut world, ask, &moving, (now, defs.rules.aging))
+                .map_err(|e| spoiled(store_error(e)))?,
+        );
     }
     for head in found.iter().flat_map(|found| found.lanes.values().flatten()) {
-        arrivals.note(head.job.id, head.place.order);
+        arrivals.note(&head.job.org, head.job.id, head.place.order);
     }
     let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs };
@@ -192,8 +195,6 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
             busy = true;
-            // Lanes may be among what goes.
-            inner.open_lanes.forget();
             seat.purged = write::purge(&inner.conn, seat.what, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
@@ -210,6 +211,7 @@ fn spoiled(why: StoreError) -> Failed {
 
 fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decided) -> Result<(), Failed> {
     let Decided { world, arrivals, .. } = decided;
+    let purges = works.iter().any(|work| matches!(work, Work::Purge(_)));
     let witness = witness(inner, &world).map_err(|e| spoiled(store_error(e)))?;
     #[cfg(feature = "faults")]
     let committed = super::mishap::commit(writer, inner, works);
@@ -232,6 +234,9 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decid
     }
     inner.open_agents.learn(&world);
     inner.open_lanes.learn(&world);
+    if purges {
+        inner.open_lanes.forget();
+    }
     writer.known.learn_from(&world);
     writer.signals.stir(group::stirred(&world));
     writer.signals.publish(inner.next_pos - 1);

@@ -5,6 +5,7 @@
 //! connections and threads; checkpoints run on another, so that commits do not wait for them.
 //! A simulated store has none of these threads: see `disk`.
 
+mod aging;
 mod arrivals;
 mod audit;
 mod audit_run;

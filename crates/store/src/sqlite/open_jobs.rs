@@ -35,7 +35,7 @@ impl OpenJobs {
             if self.0.len() >= KEPT && !self.0.contains_key(&job.id) {
                 self.0.clear();
             }
-            if let Some(ord) = arrivals.get(job.id) {
+            if let Some(ord) = arrivals.get(&job.org, job.id) {
                 self.0.insert(job.id, Open { job, ord });
             }
         }

@@ -21,14 +21,15 @@ impl OpenLanes {
     /// After a commit.
     pub(super) fn learn(&mut self, world: &World) {
         for (org, key, row) in world.lane_writes() {
-            if self.0.len() >= KEPT {
+            let id = (org.clone(), key.clone());
+            if self.0.len() >= KEPT && !self.0.contains_key(&id) {
                 self.0.clear();
             }
-            self.0.insert((org.clone(), key.clone()), row.clone());
+            self.0.insert(id, row.clone());
         }
     }
 
-    /// Rows were removed that counted nothing any more.
+    /// After a commit that may have removed rows which counted nothing any more.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }

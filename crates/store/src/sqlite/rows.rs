@@ -58,6 +58,7 @@ pub(super) const LIVE: &str = "l.org, l.id, j.project, l.type, j.version, l.prio
     j.deadline_at IS NOT NULL, l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, \
     l.dedupe, l.failures, j.max_failures, l.aside";
 pub(super) const LIVE_ORD: usize = 21;
+pub(super) const LIVE_SINCE: usize = 22;
 pub(super) const LIVE_LEN: usize = 31;
 
 pub(super) fn live_job(row: &Row<'_>) -> rusqlite::Result<Job> {

@@ -14,8 +14,8 @@ use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 
 pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, now: Micros) -> Result<(), StoreError> {
-    let Inner { conn, next_pos, next_ord, .. } = inner;
-    write_jobs::world(conn, next_ord, world, arrivals, now)?;
+    let Inner { conn, next_pos, arriving, .. } = inner;
+    write_jobs::world(conn, arriving, world, arrivals, now)?;
     for (org, id, payload) in world.payload_writes() {
         let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
         let done = conn

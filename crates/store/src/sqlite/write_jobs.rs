@@ -3,7 +3,7 @@
 //! Where something fails the whole group is rolled back, so updates say OR FAIL: SQLite need not be able to undo one
 //! statement alone, which costs a copy of every page that it touches.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, Arriving};
 use super::many::Many;
 use super::store_error;
 use super::write::one;
@@ -48,7 +48,7 @@ struct Jobs<'c> {
 
 pub(super) fn world(
     conn: &Connection,
-    next_ord: &mut i64,
+    arriving: &mut Arriving,
     world: &World,
     arrivals: &mut Arrivals,
     now: Micros,
@@ -64,12 +64,12 @@ pub(super) fn world(
     for write in world.job_writes() {
         match write {
             JobWrite::Insert(job, cold, ending) => {
-                let ord = *next_ord;
-                *next_ord += 1;
-                arrivals.note(job.id, ord);
+                let ord = arriving.next_ord;
+                let late = arriving.take(job);
+                arrivals.note(&job.org, job.id, ord);
                 jobs.insert_job(ord, job, cold, ending).map_err(store_error)?;
                 if ending.is_none() {
-                    jobs.insert_live(ord, job, now).map_err(store_error)?;
+                    jobs.insert_live(ord, late, job, now).map_err(store_error)?;
                 }
             }
             JobWrite::Update(job) => {
@@ -123,7 +123,7 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    fn insert_live(&mut self, ord: i64, job: &Job, now: Micros) -> rusqlite::Result<()> {
+    fn insert_live(&mut self, ord: i64, late: bool, job: &Job, now: Micros) -> rusqlite::Result<()> {
         let lease = job.status.lease();
         self.insert_live.get()?.execute(params![
             ord,
@@ -148,7 +148,7 @@ impl Jobs<'_> {
             job.class().number(),
             phase::slot(&job.status),
             job.since.0,
-            job.since != job.created_at,
+            late,
             job.lane.key.as_str(),
             job.lane.max,
             job.lane.kept,

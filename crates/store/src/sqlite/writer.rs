@@ -1,5 +1,6 @@
 //! The one who writes: takes what waits, runs it as a group, answers, and begins again.
 
+use super::arrivals::Arriving;
 use super::checkpoint::{self, Checkpointer};
 use super::commit::{self, Fate};
 use super::data_dir::DirLock;
@@ -25,7 +26,7 @@ const LOOKS: u32 = 1_000;
 pub struct Inner {
     pub(super) conn: Connection,
     pub(super) next_pos: i64,
-    pub(super) next_ord: i64,
+    pub(super) arriving: Arriving,
     pub(super) open_agents: OpenAgents,
     pub(super) open_jobs: OpenJobs,
     pub(super) open_lanes: OpenLanes,
@@ -36,7 +37,6 @@ impl Inner {
     pub(super) fn new(conn: Connection) -> rusqlite::Result<Self> {
         let max = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
         let seals = max("SELECT max(to_pos) FROM seal")?;
-        let order = max("SELECT max(ord) FROM job")?;
         let mut last = seals.unwrap_or(0);
         // The key is led by the org: one step an org instead of a walk over the whole history.
         for org in query::orgs(&conn, &ListOrgs::ALL)? {
@@ -45,7 +45,7 @@ impl Inner {
         }
         Ok(Self {
             next_pos: last + 1,
-            next_ord: order.unwrap_or(0).max(0) + 1,
+            arriving: Arriving::after(&conn)?,
             open_agents: OpenAgents::default(),
             open_jobs: OpenJobs::default(),
             open_lanes: OpenLanes::default(),

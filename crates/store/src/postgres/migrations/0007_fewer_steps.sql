@@ -1,5 +1,8 @@
 -- What a claim looks at and what a commit writes, in fewer steps. Nothing means anything else than before.
 
+-- In the order in which commits use them, so that nobody waits for somebody who waits for us.
+LOCK TABLE live, lane, job IN ACCESS EXCLUSIVE MODE;
+
 -- A lane that can give a slot has a door: its own key. The door changes only when the lane fills up or gets room, so an
 -- update of the counts alone touches no index, and a claim steps from door to door instead of from lane to full lane.
 ALTER TABLE lane ADD COLUMN door text COLLATE "C"

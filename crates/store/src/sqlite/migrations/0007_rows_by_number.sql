@@ -44,7 +44,7 @@ CREATE TABLE job_next (
 INSERT INTO job_next (ord, org, id, project, type, version, priority, payload, source_session, deadline_at, created_at,
     max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule, state, ended_at, result, error_code, error,
     attempts, token, started_at, head_n, head_hash, head_at, failures, aside)
-SELECT coalesce(l.ord, -row_number() OVER (ORDER BY j.org DESC, j.id DESC)), j.org, j.id, j.project, j.type, j.version,
+SELECT coalesce(l.ord, row_number() OVER (ORDER BY j.org, j.id) - 1 - (SELECT count(*) FROM job)), j.org, j.id, j.project, j.type, j.version,
     j.priority, j.payload, j.source_session, j.deadline_at, j.created_at, j.max_attempts, j.lane,
     coalesce(j.max_failures, l.max_failures), j.dedupe_key, j.requeued_from, j.schedule, j.state, j.ended_at, j.result,
     j.error_code, j.error, j.attempts, j.token, j.started_at, j.head_n, j.head_hash, j.head_at, j.failures, j.aside
@@ -64,7 +64,8 @@ CREATE TABLE live_next (
     pause        TEXT    CHECK (pause = 'tool' OR pause = 'retry'),
     due_at       INTEGER,
     since        INTEGER NOT NULL,
-    -- It could be handed out at another moment than it arrived: its number does not tell how long it has waited.
+    -- It could be handed out at another moment than it arrived, or the clock had jumped back: among others of its
+    -- priority, its number does not tell how long it has waited.
     late         INTEGER NOT NULL,
     lane         TEXT    NOT NULL,
     lane_max     INTEGER,

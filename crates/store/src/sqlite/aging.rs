@@ -1,0 +1,101 @@
+//! Background jobs of a lane that have waited for too long, whatever their priority.
+//!
+//! An index of all ready jobs by how long they have waited would have to be written twice for every job, far apart for
+//! every lane, and is needed only beside interactive jobs. Within a priority the order of arrival, by which they stand in the
+//! index of ready jobs anyway, tells the same, but for those that are marked as late: these have an index of their own.
+
+use super::claim::candidate;
+use super::rows::{self, live_job};
+use crate::group::Ask;
+use crate::hand_out::{Candidate, SCAN_MAX};
+use crate::records::row_limit;
+use baton_core::schedule::LaneId;
+use baton_core::time::Span;
+use baton_core::{JobId, Micros};
+use rusqlite::{Connection, OptionalExtension, Rows};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// Priorities of a lane that are looked at, best first: more than there are numbers.
+const PRIORITIES_MAX: usize = 1_000;
+
+const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
+     AND org = ?1 AND lane = ?2 AND slot = 1 AND priority > ?3 ORDER BY priority LIMIT 1";
+
+/// Those of one priority, in the order of arrival.
+static FIRST: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, j.payload, l.late FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
+         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.priority = ?3
+         ORDER BY l.ord LIMIT ?4",
+        rows::LIVE
+    )
+});
+
+/// Those whose arrival does not tell how long they have waited, longest first.
+static LATE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, j.payload, false FROM live l INDEXED BY live_late CROSS JOIN job j ON j.ord = l.ord
+         WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1 AND l.late = 1 AND l.org = ?1 AND l.lane = ?2
+         ORDER BY l.since LIMIT ?3",
+        rows::LIVE
+    )
+});
+
+/// What one lane is asked for.
+pub(super) struct Aged<'a> {
+    pub conn: &'a Connection,
+    pub ask: &'a Ask,
+    pub lane: &'a LaneId,
+    /// As many as the lane could give.
+    pub most: usize,
+    pub now: Micros,
+    pub aging: Span,
+}
+
+impl Aged<'_> {
+    /// Adds those that have waited for longest and are not there yet.
+    pub fn join(&self, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
+        let (org, lane) = (self.lane.0.as_str(), self.lane.1.as_str());
+        let limit = row_limit(SCAN_MAX.max(self.most));
+        let mut longest = BTreeMap::new();
+        let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
+        let mut priority = i32::MIN;
+        for _ in 0..PRIORITIES_MAX {
+            let Some(found) = next.query_row((org, lane, priority), |row| row.get(0)).optional()? else { break };
+            priority = found;
+            self.take(first.query((org, lane, priority, limit))?, &mut longest)?;
+        }
+        let mut late = self.conn.prepare_cached(&LATE)?;
+        self.take(late.query((org, lane, limit))?, &mut longest)?;
+        let there: BTreeSet<JobId> = heads.iter().map(|head| head.job.id).collect();
+        heads.extend(longest.into_values().filter(|aged| !there.contains(&aged.job.id)));
+        Ok(())
+    }
+
+    /// Until one comes that has not waited for too long: none behind it has.
+    fn take(&self, mut scan: Rows<'_>, longest: &mut BTreeMap<(Micros, i64), Candidate>) -> rusqlite::Result<()> {
+        let mut found = 0;
+        while found < self.most
+            && let Some(row) = scan.next()?
+        {
+            if row.get(rows::LIVE_LEN + 1)? {
+                continue;
+            }
+            if self.now.since(rows::micros(row, rows::LIVE_SINCE)?) <= self.aging {
+                return Ok(());
+            }
+            let job = live_job(row)?;
+            if !self.ask.wants(&job) {
+                continue;
+            }
+            found += 1;
+            let aged = candidate(row, job)?;
+            longest.insert((aged.job.since, aged.place.order), aged);
+            if longest.len() > self.most {
+                longest.pop_last();
+            }
+        }
+        Ok(())
+    }
+}
