@@ -1,33 +1,34 @@
 //! Background jobs of a lane that have waited for too long, whatever their priority.
 //!
 //! An index of all ready jobs by how long they have waited would have to be written twice for every job, far apart for
-//! every lane, and is needed only beside interactive jobs. Within a priority the order of arrival, by which they stand in the
-//! index of ready jobs anyway, tells the same, but for those that are marked as late: these have an index of their own.
+//! every lane, and is needed only beside interactive jobs. Within a type and a priority the order of arrival, by which they
+//! stand in the index of ready jobs anyway, tells the same, but for those that are marked as late: these have an index of their own.
 
 use super::claim::candidate;
 use super::rows::{self, live_job};
+use super::types::Types;
 use crate::group::Ask;
 use crate::hand_out::{Candidate, SCAN_MAX};
 use crate::records::row_limit;
-use baton_core::schedule::LaneId;
+use baton_core::schedule::{Class, LaneId};
 use baton_core::time::Span;
 use baton_core::{JobId, Micros};
 use rusqlite::{Connection, OptionalExtension, Rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// Priorities of a lane that are looked at, best first: more than there are numbers.
+/// Priorities of a type in a lane that are looked at, best first: more than there are numbers.
 const PRIORITIES_MAX: usize = 1_000;
 
 const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
-     AND org = ?1 AND lane = ?2 AND slot = 1 AND priority > ?3 ORDER BY priority LIMIT 1";
+     AND org = ?1 AND lane = ?2 AND slot = 1 AND type = ?3 AND priority > ?4 ORDER BY priority LIMIT 1";
 
-/// Those of one priority, in the order of arrival.
+/// Those of one type and priority, in the order of arrival.
 static FIRST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload, l.late FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.priority = ?3
-         ORDER BY l.ord LIMIT ?4",
+         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.type = ?3
+         AND l.priority = ?4 ORDER BY l.ord LIMIT ?5",
         rows::LIVE
     )
 });
@@ -46,6 +47,7 @@ static LATE: LazyLock<String> = LazyLock::new(|| {
 pub(super) struct Aged<'a> {
     pub conn: &'a Connection,
     pub ask: &'a Ask,
+    pub types: &'a Types<'a>,
     pub lane: &'a LaneId,
     /// As many as the lane could give.
     pub most: usize,
@@ -60,11 +62,14 @@ impl Aged<'_> {
         let limit = row_limit(SCAN_MAX.max(self.most));
         let mut longest = BTreeMap::new();
         let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
-        let mut priority = i32::MIN;
-        for _ in 0..PRIORITIES_MAX {
-            let Some(found) = next.query_row((org, lane, priority), |row| row.get(0)).optional()? else { break };
-            priority = found;
-            self.take(first.query((org, lane, priority, limit))?, &mut longest)?;
+        for kind in self.types.of(self.conn, (Class::Background.number(), org, lane, 1))? {
+            let mut priority = i32::MIN;
+            for _ in 0..PRIORITIES_MAX {
+                let after = (org, lane, &kind, priority);
+                let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
+                priority = found;
+                self.take(first.query((org, lane, &kind, priority, limit))?, &mut longest)?;
+            }
         }
         let mut late = self.conn.prepare_cached(&LATE)?;
         self.take(late.query((org, lane, limit))?, &mut longest)?;

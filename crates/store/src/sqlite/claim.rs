@@ -4,6 +4,7 @@ use super::aging::Aged;
 use super::load;
 use super::open_lanes::OpenLanes;
 use super::rows::{self, live_job};
+use super::types::Types;
 use super::writer::Inner;
 use crate::group::Ask;
 use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
@@ -22,12 +23,12 @@ use std::sync::LazyLock;
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
 
-/// The jobs of a lane and a class that can be handed out, best first, with their payloads.
+/// The jobs of a type, of a lane and a class, that can be handed out, best first, with their payloads.
 static HEADS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
          WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND l.slot = ?4
-         ORDER BY l.priority, l.ord LIMIT ?5",
+         AND l.type = ?5 ORDER BY l.priority, l.ord LIMIT ?6",
         rows::LIVE
     )
 });
@@ -45,6 +46,7 @@ struct Look<'a> {
     /// Lanes that commands of this group move jobs in: they may be free when it is decided.
     moving: &'a BTreeSet<LaneId>,
     paused: BTreeSet<LaneId>,
+    types: Types<'a>,
     now: Micros,
     /// Who has waited for longer is guarded from interactive jobs.
     aging: Span,
@@ -68,8 +70,9 @@ pub(super) fn find(
         .execute((phase::READY, now.0, PROMOTE_MAX))?;
     let found = Found { promoted: promoted > 0, ..Found::default() };
     let paused = load::paused_lanes(conn)?;
+    let types = Types::asked(ask);
     let mut look =
-        Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, now, aging, found };
+        Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, types, now, aging, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
@@ -175,8 +178,8 @@ impl Look<'_> {
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
         if gives && room > 0 && (class == Class::Interactive || self.competing) {
-            let Self { conn, ask, now, aging, .. } = *self;
-            Aged { conn, ask, lane: id, most: room, now, aging }.join(&mut heads)?;
+            let Self { conn, ask, ref types, now, aging, .. } = *self;
+            Aged { conn, ask, types, lane: id, most: room, now, aging }.join(&mut heads)?;
         }
         if gives {
             self.found.lanes.insert(id.clone(), heads);
@@ -196,19 +199,25 @@ impl Look<'_> {
         if most == 0 {
             return Ok(());
         }
-        let mut ready = self.conn.prepare_cached(&HEADS)?;
-        let params = (class.number(), org.as_str(), lane.as_str(), slot, row_limit(SCAN_MAX.max(most)));
-        let mut scan = ready.query(params)?;
-        let before = heads.len();
-        while heads.len() - before < most
-            && let Some(row) = scan.next()?
-        {
-            let job = live_job(row)?;
-            if !self.ask.wants(&job) {
-                continue;
+        let limit = row_limit(SCAN_MAX.max(most));
+        let mut found = Vec::new();
+        for kind in self.types.of(self.conn, (class.number(), org.as_str(), lane.as_str(), slot))? {
+            let mut ready = self.conn.prepare_cached(&HEADS)?;
+            let mut scan = ready.query((class.number(), org.as_str(), lane.as_str(), slot, &kind, limit))?;
+            let before = found.len();
+            while found.len() - before < most
+                && let Some(row) = scan.next()?
+            {
+                let job = live_job(row)?;
+                if self.ask.wants(&job) {
+                    found.push(candidate(row, job)?);
+                }
             }
-            heads.push(candidate(row, job)?);
         }
+        // Of several types, the best of all.
+        found.sort_unstable_by_key(|head| head.place);
+        found.truncate(most);
+        heads.append(&mut found);
         Ok(())
     }
 }

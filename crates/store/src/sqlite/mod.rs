@@ -30,6 +30,7 @@ mod query_run;
 mod readers;
 mod rows;
 mod run_rows;
+mod types;
 mod write;
 mod write_jobs;
 mod write_queue;

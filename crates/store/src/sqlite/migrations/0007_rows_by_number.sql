@@ -114,8 +114,9 @@ BEGIN SELECT RAISE(ABORT, 'an ended job goes only with its history'); END;
 
 DROP TABLE live;
 ALTER TABLE live_next RENAME TO live;
--- Behind the priority stands the number, as in every index.
-CREATE INDEX live_ready ON live (class, org, lane, slot, priority) WHERE phase = 1;
+-- By type, so that whoever asks for some does not read through all others that wait in the lane. Behind the priority stands
+-- the number, as in every index.
+CREATE INDEX live_ready ON live (class, org, lane, slot, type, priority) WHERE phase = 1;
 CREATE INDEX live_scheduled ON live (due_at) WHERE phase = 2;
 CREATE INDEX live_leased ON live (lease_until) WHERE phase = 3;
 CREATE UNIQUE INDEX live_dedupe ON live (org, type, dedupe) WHERE dedupe IS NOT NULL;

@@ -1,0 +1,44 @@
+//! Types of jobs that wait in a lane and are asked for.
+
+use crate::group::Ask;
+use rusqlite::{Connection, OptionalExtension};
+
+/// Types that wait in one lane and are looked at, in the order of their names.
+const TYPES_MAX: usize = 1_000;
+
+const NEXT: &str =
+    "SELECT type FROM live INDEXED BY live_ready WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane = ?3
+     AND slot = ?4 AND type > ?5 ORDER BY type LIMIT 1";
+
+/// The names of the types that an ask is about, in order.
+pub(super) struct Types<'a>(Vec<&'a str>);
+
+impl<'a> Types<'a> {
+    pub fn asked(ask: &'a Ask) -> Self {
+        let mut names: Vec<&str> = ask.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(names)
+    }
+
+    /// Those of them that wait here: a class, an org, a lane, and whether with a slot (0) or for one (1). One step of the
+    /// index for each type that waits, however many jobs do.
+    pub fn of(&self, conn: &Connection, here: (i16, &str, &str, i16)) -> rusqlite::Result<Vec<String>> {
+        if let [only] = self.0[..] {
+            return Ok(vec![only.to_owned()]);
+        }
+        let (class, org, lane, slot) = here;
+        let mut next = conn.prepare_cached(NEXT)?;
+        let mut found = Vec::new();
+        let mut at = String::new();
+        for _ in 0..TYPES_MAX {
+            let after = (class, org, lane, slot, &at);
+            let Some(kind) = next.query_row(after, |row| row.get::<_, String>(0)).optional()? else { break };
+            if self.0.binary_search(&kind.as_str()).is_ok() {
+                found.push(kind.clone());
+            }
+            at = kind;
+        }
+        Ok(found)
+    }
+}
