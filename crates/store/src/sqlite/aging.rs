@@ -4,6 +4,7 @@
 //! every lane, and is needed only beside interactive jobs. Within a type and a priority the order of arrival, by which they
 //! stand in the index of ready jobs anyway, tells the same, but for those that are marked as late: these have an index of their own.
 
+use super::arrivals::Arrivals;
 use super::claim::candidate;
 use super::rows::{self, live_job};
 use super::types::Types;
@@ -53,11 +54,12 @@ pub(super) struct Aged<'a> {
     pub most: usize,
     pub now: Micros,
     pub aging: Span,
+    pub arrivals: &'a mut Arrivals,
 }
 
 impl Aged<'_> {
     /// Adds those that have waited for longest and are not there yet.
-    pub fn join(&self, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
+    pub fn join(&mut self, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
         let (org, lane) = (self.lane.0.as_str(), self.lane.1.as_str());
         let limit = row_limit(SCAN_MAX.max(self.most));
         let mut longest = BTreeMap::new();
@@ -79,7 +81,7 @@ impl Aged<'_> {
     }
 
     /// Until one comes that has not waited for too long: none behind it has.
-    fn take(&self, mut scan: Rows<'_>, longest: &mut BTreeMap<(Micros, i64), Candidate>) -> rusqlite::Result<()> {
+    fn take(&mut self, mut scan: Rows<'_>, longest: &mut BTreeMap<(Micros, i64), Candidate>) -> rusqlite::Result<()> {
         let mut found = 0;
         while found < self.most
             && let Some(row) = scan.next()?
@@ -95,7 +97,7 @@ impl Aged<'_> {
                 continue;
             }
             found += 1;
-            let aged = candidate(row, job)?;
+            let aged = candidate(row, job, self.arrivals)?;
             longest.insert((aged.job.since, aged.place.order), aged);
             if longest.len() > self.most {
                 longest.pop_last();

@@ -1,8 +1,9 @@
 //! Where the rows of jobs are.
 //!
 //! They are kept by the order of arrival, a number. Whoever loads a job comes across it, so that it needs not be looked
-//! for again when the job is written.
+//! for again when the job is written. Its events are linked, so the place of the last leads to all.
 
+use baton_core::event::Recorded;
 use baton_core::job::Job;
 use baton_core::{JobId, Micros, OrgId};
 use rusqlite::{Connection, OptionalExtension};
@@ -36,26 +37,47 @@ impl Arriving {
     }
 }
 
+/// Where the rows of a job are, and where its history ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub ord: i64,
+    /// The place of its last event; 0 if it has none that is linked.
+    pub head_pos: i64,
+}
+
 /// What one group has come across.
 #[derive(Default)]
-pub(super) struct Arrivals(BTreeMap<(JobId, OrgId), i64>);
+pub(super) struct Arrivals(BTreeMap<(JobId, OrgId), Spot>);
 
 impl Arrivals {
-    pub fn note(&mut self, org: &OrgId, job: JobId, ord: i64) {
-        self.0.insert((job, org.clone()), ord);
+    pub fn note(&mut self, org: &OrgId, job: JobId, spot: Spot) {
+        self.0.insert((job, org.clone()), spot);
     }
 
-    pub fn get(&self, org: &OrgId, job: JobId) -> Option<i64> {
+    pub fn get(&self, org: &OrgId, job: JobId) -> Option<Spot> {
         self.0.get(&(job, org.clone())).copied()
     }
 
-    /// Looks for it if nobody has come across it.
-    pub fn find(&self, conn: &Connection, org: &OrgId, job: JobId) -> rusqlite::Result<Option<i64>> {
-        if let Some(ord) = self.get(org, job) {
-            return Ok(Some(ord));
+    /// Looks for a live one if nobody has come across it.
+    pub fn find(&mut self, conn: &Connection, org: &OrgId, job: JobId) -> rusqlite::Result<Option<Spot>> {
+        if let Some(spot) = self.get(org, job) {
+            return Ok(Some(spot));
         }
-        conn.prepare_cached("SELECT ord FROM job WHERE org = ?1 AND id = ?2")?
-            .query_row((org.as_str(), job.0.as_bytes()), |row| row.get(0))
-            .optional()
+        let sql =
+            "SELECT l.ord, l.head_pos FROM job j CROSS JOIN live l ON l.ord = j.ord WHERE j.org = ?1 AND j.id = ?2";
+        let found = conn
+            .prepare_cached(sql)?
+            .query_row((org.as_str(), job.0.as_bytes()), |row| Ok(Spot { ord: row.get(0)?, head_pos: row.get(1)? }))
+            .optional()?;
+        if let Some(spot) = found {
+            self.note(org, job, spot);
+        }
+        Ok(found)
+    }
+
+    /// An event at this place is the last of its subject, if that is a job; the place of the one before it.
+    pub fn tell(&mut self, event: &Recorded, pos: i64) -> Option<i64> {
+        let spot = self.0.get_mut(&(JobId(event.subject), event.org.clone()))?;
+        Some(std::mem::replace(&mut spot.head_pos, pos))
     }
 }

@@ -51,8 +51,10 @@ fn file(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Subject by subject. What is sorted for that is places alone, not events: these are looked up one by one.
 fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
-    let mut all = conn.prepare_cached(&format!(
+    let mut places = conn.prepare_cached("SELECT org, pos FROM event ORDER BY org, subject, n")?;
+    let mut told = conn.prepare_cached(&format!(
         "SELECT {}, coalesce(l.head_n, j.head_n, d.head_n, o.head_n, r.head_n, a.head_n),
          coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash, r.head_hash, a.head_hash),
          coalesce(l.state, j.state, r.state),
@@ -65,22 +67,25 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
          LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject
          LEFT JOIN run r ON r.org = e.org AND r.id = e.subject
          LEFT JOIN run_agent a ON a.org = e.org AND a.id = e.subject
-         ORDER BY e.org, e.subject, e.n",
+         WHERE e.org = ?1 AND e.pos = ?2",
         row::EVENT
     ))?;
     let mut chains = Chains::default();
-    let mut found = all.query([])?;
-    while let Some(row) = found.next()? {
-        let (_, event) = row::event(row)?;
-        let claimed = match row.get::<_, Option<i64>>(row::EVENT_LEN)? {
-            Some(n) => {
-                let hash = row::digest(row, row::EVENT_LEN + 1)?;
-                Some(Claimed { n, hash, state: row.get(row::EVENT_LEN + 2)? })
-            }
-            None => None,
-        };
-        let body = row.get_ref(row::EVENT_LEN + 3)?.as_bytes_or_null()?.map(|text| Digest::of(&[text]));
-        chains.event(report, &event, claimed, body);
+    let mut found = places.query([])?;
+    while let Some(place) = found.next()? {
+        told.query_row((place.get_ref(0)?.as_str()?, place.get::<_, i64>(1)?), |row| {
+            let (_, event) = row::event(row)?;
+            let claimed = match row.get::<_, Option<i64>>(row::EVENT_LEN)? {
+                Some(n) => {
+                    let hash = row::digest(row, row::EVENT_LEN + 1)?;
+                    Some(Claimed { n, hash, state: row.get(row::EVENT_LEN + 2)? })
+                }
+                None => None,
+            };
+            let body = row.get_ref(row::EVENT_LEN + 3)?.as_bytes_or_null()?.map(|text| Digest::of(&[text]));
+            chains.event(report, &event, claimed, body);
+            Ok(())
+        })?;
     }
     chains.finish(report);
     Ok(())
@@ -107,9 +112,14 @@ fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report)
 
 /// Rows whose history or whose other half is missing.
 fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
-    const NO_EVENT: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
+    const NO_EVENT: &str =
+        "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id AND e.prev IS NULL)";
+    // Only of jobs whose last event is missing, all are looked for.
+    const NO_LAST: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id
+         AND e.pos = max(r.head_pos, coalesce((SELECT l.head_pos FROM live l WHERE l.ord = r.ord), 0)))
+         AND NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
     let checks = [
-        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT}")),
+        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT} AND {NO_LAST}")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM run r WHERE {NO_EVENT}")),

@@ -1,6 +1,7 @@
 //! Finding due jobs for an ask: a walk over lanes, class by class, from where the last one ended.
 
 use super::aging::Aged;
+use super::arrivals::Arrivals;
 use super::load;
 use super::open_lanes::OpenLanes;
 use super::rows::{self, live_job};
@@ -50,12 +51,14 @@ struct Look<'a> {
     now: Micros,
     /// Who has waited for longer is guarded from interactive jobs.
     aging: Span,
+    /// Where those are that were found.
+    arrivals: &'a mut Arrivals,
     found: Found,
 }
 
 pub(super) fn find(
     inner: &Inner,
-    world: &mut World,
+    (world, arrivals): (&mut World, &mut Arrivals),
     (ask, want): &(Ask, usize),
     moving: &BTreeSet<LaneId>,
     (now, aging): (Micros, Span),
@@ -71,8 +74,9 @@ pub(super) fn find(
     let found = Found { promoted: promoted > 0, ..Found::default() };
     let paused = load::paused_lanes(conn)?;
     let types = Types::asked(ask);
+    let (want, competing) = (*want, false);
     let mut look =
-        Look { conn, open_lanes, world, ask, want: *want, competing: false, moving, paused, types, now, aging, found };
+        Look { conn, open_lanes, world, ask, want, competing, moving, paused, types, now, aging, arrivals, found };
     look.found.looked.interactive = look.walk(Class::Interactive)?;
     look.competing = !look.found.lanes.is_empty();
     look.found.looked.background = look.walk(Class::Background)?;
@@ -178,8 +182,8 @@ impl Look<'_> {
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
         if gives && room > 0 && (class == Class::Interactive || self.competing) {
-            let Self { conn, ask, ref types, now, aging, .. } = *self;
-            Aged { conn, ask, types, lane: id, most: room, now, aging }.join(&mut heads)?;
+            let Self { conn, ask, ref types, now, aging, ref mut arrivals, .. } = *self;
+            Aged { conn, ask, types, lane: id, most: room, now, aging, arrivals }.join(&mut heads)?;
         }
         if gives {
             self.found.lanes.insert(id.clone(), heads);
@@ -188,7 +192,7 @@ impl Look<'_> {
     }
 
     fn heads(
-        &self,
+        &mut self,
         org: &OrgId,
         lane: &LaneKey,
         class: Class,
@@ -210,7 +214,7 @@ impl Look<'_> {
             {
                 let job = live_job(row)?;
                 if self.ask.wants(&job) {
-                    found.push(candidate(row, job)?);
+                    found.push(candidate(row, job, self.arrivals)?);
                 }
             }
         }
@@ -222,8 +226,10 @@ impl Look<'_> {
     }
 }
 
-pub(super) fn candidate(row: &Row<'_>, job: Job) -> rusqlite::Result<Candidate> {
-    let place = Place { priority: job.priority, order: row.get(rows::LIVE_ORD)? };
+pub(super) fn candidate(row: &Row<'_>, job: Job, arrivals: &mut Arrivals) -> rusqlite::Result<Candidate> {
+    let spot = rows::spot(row)?;
+    arrivals.note(&job.org, job.id, spot);
+    let place = Place { priority: job.priority, order: spot.ord };
     Ok(Candidate { place, job, payload: Json::stored(row.get::<_, String>(rows::LIVE_LEN)?) })
 }
 

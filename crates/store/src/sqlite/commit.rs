@@ -177,12 +177,9 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
         found.push(
-            claim::find(inner, &mut world, ask, &moving, (now, defs.rules.aging))
+            claim::find(inner, (&mut world, &mut arrivals), ask, &moving, (now, defs.rules.aging))
                 .map_err(|e| spoiled(store_error(e)))?,
         );
-    }
-    for head in found.iter().flat_map(|found| found.lanes.values().flatten()) {
-        arrivals.note(&head.job.org, head.job.id, head.place.order);
     }
     let mut busy = found.iter().any(|found| found.promoted);
     let env = Env { now, defs };
@@ -265,15 +262,15 @@ pub(super) fn commit(inner: &Inner) -> Committed {
 
 /// Something that stands in the database exactly if the group was committed.
 enum Witness<'a> {
-    /// Its hash covers everything before it.
-    Event(&'a Recorded),
+    /// Its hash covers everything before it. With its place.
+    Event(&'a Recorded, i64),
     /// For a group that tells no event: a number in the header of the file, raised with it.
     Mark(i32),
 }
 
 fn witness<'a>(inner: &Inner, world: &'a World) -> rusqlite::Result<Witness<'a>> {
     if let Some(event) = world.events().last() {
-        return Ok(Witness::Event(event));
+        return Ok(Witness::Event(event, inner.next_pos - 1));
     }
     let next = mark(inner)?.wrapping_add(1);
     inner.conn.pragma_update(None, MARK, next)?;
@@ -289,10 +286,9 @@ fn mark(inner: &Inner) -> rusqlite::Result<i32> {
 
 fn stands(inner: &Inner, witness: &Witness<'_>) -> rusqlite::Result<bool> {
     match witness {
-        Witness::Event(event) => {
-            let sql = "SELECT 1 FROM event WHERE org = ?1 AND subject = ?2 AND n = ?3 AND hash = ?4";
-            let key = (event.org.as_str(), event.subject.as_bytes(), event.n, event.hash.0);
-            inner.conn.prepare_cached(sql)?.exists(key)
+        Witness::Event(event, pos) => {
+            let sql = "SELECT 1 FROM event WHERE org = ?1 AND pos = ?2 AND hash = ?3";
+            inner.conn.prepare_cached(sql)?.exists((event.org.as_str(), pos, event.hash.0))
         }
         Witness::Mark(was) => Ok(mark(inner)? == *was),
     }

@@ -151,14 +151,14 @@ impl Loading<'_> {
 
     fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Job>> {
         let Self { conn, org, open_jobs, .. } = *self;
-        if let Some((job, ord)) = open_jobs.get(org, id) {
-            self.arrivals.note(org, id, ord);
+        if let Some((job, spot)) = open_jobs.get(org, id) {
+            self.arrivals.note(org, id, spot);
             return Ok(Some(job.clone()));
         }
         let key = (org.as_str(), id.0.as_bytes());
-        let live = self.live.get()?.query_row(key, |row| Ok((live_job(row)?, row.get(rows::LIVE_ORD)?))).optional()?;
-        if let Some((job, ord)) = live {
-            self.arrivals.note(org, id, ord);
+        let live = self.live.get()?.query_row(key, |row| Ok((live_job(row)?, rows::spot(row)?))).optional()?;
+        if let Some((job, spot)) = live {
+            self.arrivals.note(org, id, spot);
             return Ok(Some(job));
         }
         conn.prepare_cached(&format!(

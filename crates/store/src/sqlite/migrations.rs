@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 7] = [
+const ALL: [Migration; 8] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -20,6 +20,13 @@ const ALL: [Migration; 7] = [
         name: "rows_by_number",
         oldest: 7,
         sql: include_str!("migrations/0007_rows_by_number.sql"),
+    },
+    // Older binaries would tell events that nothing leads to.
+    Migration {
+        version: 8,
+        name: "history_by_links",
+        oldest: 8,
+        sql: include_str!("migrations/0008_history_by_links.sql"),
     },
 ];
 
@@ -131,7 +138,7 @@ mod tests {
         let mut conn = Connection::open_in_memory().unwrap();
         run(&mut conn).unwrap();
         conn.execute_batch(
-            "INSERT INTO event VALUES ('default', 1, x'00', 1, 1, 'job.queued', 'api', '{}', zeroblob(32));
+            "INSERT INTO event VALUES ('default', 1, x'00', 1, 1, 'job.queued', 'api', '{}', zeroblob(32), 0);
              INSERT INTO seal VALUES ('default', 1, 0, 1, 1, x'00', x'00', 1, x'00');
              INSERT INTO definition_version VALUES ('default', x'00', 1, x'00', '{}');",
         )

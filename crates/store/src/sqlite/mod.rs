@@ -16,6 +16,7 @@ mod commit;
 mod data_dir;
 #[cfg(feature = "faults")]
 mod disk;
+mod history;
 mod load;
 mod many;
 mod migrations;

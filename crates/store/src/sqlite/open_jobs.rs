@@ -3,7 +3,7 @@
 //! A job that was handed out is settled next, as a rule soon. The one writer is alone, so what it wrote last is what
 //! the file holds: nothing needs to be read and parsed. Only what was committed is kept here.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, Spot};
 use baton_core::job::Job;
 use baton_core::{JobId, OrgId, World};
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ pub struct OpenJobs(BTreeMap<JobId, Open>);
 
 struct Open {
     job: Job,
-    ord: i64,
+    spot: Spot,
 }
 
 impl OpenJobs {
-    /// With the order of its arrival.
-    pub(super) fn get(&self, org: &OrgId, id: JobId) -> Option<(&Job, i64)> {
-        self.0.get(&id).filter(|open| open.job.org == *org).map(|open| (&open.job, open.ord))
+    /// With where it is.
+    pub(super) fn get(&self, org: &OrgId, id: JobId) -> Option<(&Job, Spot)> {
+        self.0.get(&id).filter(|open| open.job.org == *org).map(|open| (&open.job, open.spot))
     }
 
     /// After a commit.
@@ -35,8 +35,8 @@ impl OpenJobs {
             if self.0.len() >= KEPT && !self.0.contains_key(&job.id) {
                 self.0.clear();
             }
-            if let Some(ord) = arrivals.get(&job.org, job.id) {
-                self.0.insert(job.id, Open { job, ord });
+            if let Some(spot) = arrivals.get(&job.org, job.id) {
+                self.0.insert(job.id, Open { job, spot });
             }
         }
     }

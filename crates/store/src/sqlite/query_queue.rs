@@ -1,7 +1,7 @@
 //! Questions about the queue that change nothing.
 
 use super::query::records_sql;
-use super::{Db, load, rows, store_error};
+use super::{Db, history, load, rows, store_error};
 use crate::error::StoreError;
 use crate::records::{
     DeadLetters, Filling, JobRecord, LaneRecord, ListDocs, ListLanes, Page, Prunable, one_batch, row_limit,
@@ -9,7 +9,7 @@ use crate::records::{
 use baton_core::canon::Json;
 use baton_core::doc::{self, Doc};
 use baton_core::id::{DocId, KeyId};
-use baton_core::job::prune::{Candidate, Stub};
+use baton_core::job::prune::Candidate;
 use baton_core::lane::LaneKey;
 use baton_core::limits::PRUNE_JOBS;
 use baton_core::{JobId, OrgId, ProjectId, sink};
@@ -250,12 +250,9 @@ fn candidates(conn: &Connection, org: &str, project: &str, keep: u32) -> rusqlit
     let by = (org, project, newest.as_bytes(), ended_at, row_limit(PRUNE_JOBS));
     let found = ended.query_map(by, |row| Ok((rows::uuid(row, 0)?, row.get(1)?)))?;
     let (ids, all) = one_batch(found.collect::<rusqlite::Result<_>>()?);
-    let mut events = conn.prepare_cached("SELECT pos, hash FROM event WHERE org = ?1 AND subject = ?2 ORDER BY n")?;
     let mut jobs: Vec<Candidate> = Vec::new();
     for id in ids {
-        let stubs = events
-            .query_map((org, id.as_bytes()), |row| Ok(Stub { pos: row.get(0)?, hash: rows::digest(row, 1)?.0 }))?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let stubs = history::of_job(conn, org, id.as_bytes())?;
         if stubs.iter().all(|stub| stub.pos <= sealed) {
             jobs.push(Candidate { job: JobId(id), events: stubs });
         }

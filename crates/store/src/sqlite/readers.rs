@@ -99,6 +99,8 @@ pub(super) async fn apart<T: Send + 'static>(
         .spawn(move || {
             let conn = connect(&path).and_then(|conn| {
                 conn.pragma_update(None, "query_only", true)?;
+                // What is sorted may be longer than memory should be.
+                conn.pragma_update(None, "temp_store", "FILE")?;
                 Ok(conn)
             });
             match conn {

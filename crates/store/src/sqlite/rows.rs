@@ -12,6 +12,7 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 use uuid::Uuid;
 
+use super::arrivals::Spot;
 use crate::records::{JobRecord, failure};
 
 /// What stands in a column cannot be what should stand there.
@@ -56,10 +57,15 @@ fn head(row: &Row<'_>, i: usize) -> rusqlite::Result<Head> {
 pub(super) const LIVE: &str = "l.org, l.id, j.project, l.type, j.version, l.priority, l.state, l.pause, l.due_at, \
     l.worker, l.lease_until, l.attempts, l.max_attempts, l.token, l.wakes, j.created_at, l.started_at, \
     j.deadline_at IS NOT NULL, l.head_n, l.head_hash, l.head_at, l.ord, l.since, l.lane, l.lane_max, l.kept, l.outside, \
-    l.dedupe, l.failures, j.max_failures, l.aside";
-pub(super) const LIVE_ORD: usize = 21;
+    l.dedupe, l.failures, j.max_failures, l.aside, l.head_pos";
+const LIVE_ORD: usize = 21;
 pub(super) const LIVE_SINCE: usize = 22;
-pub(super) const LIVE_LEN: usize = 31;
+const LIVE_HEAD_POS: usize = 31;
+pub(super) const LIVE_LEN: usize = 32;
+
+pub(super) fn spot(row: &Row<'_>) -> rusqlite::Result<Spot> {
+    Ok(Spot { ord: row.get(LIVE_ORD)?, head_pos: row.get(LIVE_HEAD_POS)? })
+}
 
 pub(super) fn live_job(row: &Row<'_>) -> rusqlite::Result<Job> {
     let due_at = maybe_micros(row, 8)?;

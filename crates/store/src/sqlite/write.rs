@@ -15,7 +15,11 @@ use rusqlite::{Connection, params};
 
 pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, now: Micros) -> Result<(), StoreError> {
     let Inner { conn, next_pos, arriving, .. } = inner;
-    write_jobs::world(conn, arriving, world, arrivals, now)?;
+    let late = write_jobs::arrive(conn, arriving, world, arrivals)?;
+    // Rows of jobs say where their history ends, so events get their places first.
+    let places = (*next_pos..).zip(world.events());
+    let links: Vec<Option<i64>> = places.map(|(pos, event)| arrivals.tell(event, pos)).collect();
+    write_jobs::world(conn, world, arrivals, &late, now)?;
     for (org, id, payload) in world.payload_writes() {
         let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
         let done = conn
@@ -25,7 +29,7 @@ pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, n
     }
     write_queue::world(conn, world).map_err(store_error)?;
     run_rows::write(conn, world)?;
-    rest(conn, next_pos, world).map_err(store_error)?;
+    rest(conn, world).and_then(|()| events(conn, next_pos, world, &links)).map_err(store_error)?;
     // After the event that says so.
     write_queue::pruned(conn, world)
 }
@@ -38,7 +42,7 @@ pub(super) fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), Store
     }
 }
 
-fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Result<()> {
+fn rest(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     for (org, key, definition) in world.definition_writes() {
         conn.prepare_cached(
             "INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
@@ -112,11 +116,16 @@ fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Resul
             seal.mac.0,
         ])?;
     }
+    Ok(())
+}
+
+/// Each with the place of the one before it, if it is linked.
+fn events(conn: &Connection, next_pos: &mut i64, world: &World, links: &[Option<i64>]) -> rusqlite::Result<()> {
     let mut insert = conn.prepare_cached(
-        "INSERT INTO event (org, pos, subject, n, at, kind, actor, data, hash) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO event (org, pos, subject, n, at, kind, actor, data, hash, prev) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
-    for event in world.events() {
+    for (event, prev) in world.events().iter().zip(links) {
         insert.execute(params![
             event.org.as_str(),
             *next_pos,
@@ -127,6 +136,7 @@ fn rest(conn: &Connection, next_pos: &mut i64, world: &World) -> rusqlite::Resul
             event.actor,
             event.data.as_str(),
             event.hash.0,
+            prev,
         ])?;
         *next_pos += 1;
     }

@@ -3,7 +3,7 @@
 //! Where something fails the whole group is rolled back, so updates say OR FAIL: SQLite need not be able to undo one
 //! statement alone, which costs a copy of every page that it touches.
 
-use super::arrivals::{Arrivals, Arriving};
+use super::arrivals::{Arrivals, Arriving, Spot};
 use super::many::Many;
 use super::store_error;
 use super::write::one;
@@ -22,20 +22,20 @@ const INSERT_JOB: &str = "INSERT INTO job (ord, org, id, project, type, version,
 
 const INSERT_LIVE: &str = "INSERT INTO live (ord, org, id, type, priority, phase, state, pause, due_at, worker, \
     lease_until, attempts, max_attempts, token, wakes, started_at, head_n, head_hash, head_at, class, slot, since, late, \
-    lane, lane_max, kept, outside, dedupe, failures, aside) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-    ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)";
+    lane, lane_max, kept, outside, dedupe, failures, aside, head_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
 
 /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
 const UPDATE_LIVE: &str = "UPDATE OR FAIL live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, \
     state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, attempts = ?9, token = ?10, wakes = ?11, \
     started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, slot = ?16, dedupe = ?17, failures = ?18, \
-    aside = ?19, max_attempts = ?20 WHERE ord = ?1 AND org = ?2";
+    aside = ?19, max_attempts = ?20, head_pos = ?21 WHERE ord = ?1 AND org = ?2";
 
 const DELETE_LIVE: &str = "DELETE FROM live WHERE ord = ?1 AND org = ?2";
 
 const END_JOB: &str = "UPDATE OR FAIL job SET state = ?3, ended_at = ?4, result = ?5, error_code = ?6, error = ?7, \
     attempts = ?8, token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, \
-    aside = ?15, max_attempts = ?16 WHERE ord = ?1 AND org = ?2";
+    aside = ?15, max_attempts = ?16, head_pos = ?17 WHERE ord = ?1 AND org = ?2";
 
 struct Jobs<'c> {
     conn: &'c Connection,
@@ -46,13 +46,36 @@ struct Jobs<'c> {
     end_job: Many<'c>,
 }
 
-pub(super) fn world(
+/// Finds out where all are that are to be written. Of the new ones, in order, which are late.
+pub(super) fn arrive(
     conn: &Connection,
     arriving: &mut Arriving,
     world: &World,
     arrivals: &mut Arrivals,
+) -> Result<Vec<bool>, StoreError> {
+    let mut late = Vec::new();
+    for write in world.job_writes() {
+        match write {
+            JobWrite::Insert(job, ..) => {
+                arrivals.note(&job.org, job.id, Spot { ord: arriving.next_ord, head_pos: 0 });
+                late.push(arriving.take(job));
+            }
+            JobWrite::Update(job) | JobWrite::End(job, _) => {
+                arrivals.find(conn, &job.org, job.id).map_err(store_error)?;
+            }
+        }
+    }
+    Ok(late)
+}
+
+pub(super) fn world(
+    conn: &Connection,
+    world: &World,
+    arrivals: &Arrivals,
+    late: &[bool],
     now: Micros,
 ) -> Result<(), StoreError> {
+    let mut late = late.iter();
     let mut jobs = Jobs {
         conn,
         insert_job: Many::new(conn, INSERT_JOB),
@@ -64,37 +87,35 @@ pub(super) fn world(
     for write in world.job_writes() {
         match write {
             JobWrite::Insert(job, cold, ending) => {
-                let ord = arriving.next_ord;
-                let late = arriving.take(job);
-                arrivals.note(&job.org, job.id, ord);
-                jobs.insert_job(ord, job, cold, ending).map_err(store_error)?;
+                let (spot, late) = (spot(arrivals, job)?, late.next().is_some_and(|late| *late));
+                jobs.insert_job(spot, job, cold, ending).map_err(store_error)?;
                 if ending.is_none() {
-                    jobs.insert_live(ord, late, job, now).map_err(store_error)?;
+                    jobs.insert_live(spot, late, job, now).map_err(store_error)?;
                 }
             }
             JobWrite::Update(job) => {
-                let ord = place(conn, arrivals, job)?;
-                one(jobs.update_live(ord, job, now), "an update of a live job")?;
+                one(jobs.update_live(spot(arrivals, job)?, job, now), "an update of a live job")?;
             }
             JobWrite::End(job, ending) => {
-                let ord = place(conn, arrivals, job)?;
-                one(jobs.delete_live(ord, job), "the removal of a live job")?;
-                one(jobs.end_job(ord, job, ending), "the end of a job")?;
+                let spot = spot(arrivals, job)?;
+                one(jobs.delete_live(spot, job), "the removal of a live job")?;
+                one(jobs.end_job(spot, job, ending), "the end of a job")?;
             }
         }
     }
     Ok(())
 }
 
-fn place(conn: &Connection, arrivals: &Arrivals, job: &Job) -> Result<i64, StoreError> {
-    let found = arrivals.find(conn, &job.org, job.id).map_err(store_error)?;
-    found.ok_or_else(|| StoreError::Rejected(format!("{} is to be written but is not there", job.id)))
+fn spot(arrivals: &Arrivals, job: &Job) -> Result<Spot, StoreError> {
+    arrivals
+        .get(&job.org, job.id)
+        .ok_or_else(|| StoreError::Rejected(format!("{} is to be written but is not there", job.id)))
 }
 
 impl Jobs<'_> {
-    fn insert_job(&mut self, ord: i64, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
+    fn insert_job(&mut self, spot: Spot, job: &Job, cold: &Cold, ending: Option<&Ending>) -> rusqlite::Result<()> {
         self.insert_job.get()?.execute(params![
-            ord,
+            spot.ord,
             job.org.as_str(),
             job.id.0.as_bytes(),
             job.project.as_str(),
@@ -118,15 +139,15 @@ impl Jobs<'_> {
                 .execute((job.org.as_str(), from.0.as_bytes()))?;
         }
         if let Some(ending) = ending {
-            self.end_job(ord, job, ending)?;
+            self.end_job(spot, job, ending)?;
         }
         Ok(())
     }
 
-    fn insert_live(&mut self, ord: i64, late: bool, job: &Job, now: Micros) -> rusqlite::Result<()> {
+    fn insert_live(&mut self, spot: Spot, late: bool, job: &Job, now: Micros) -> rusqlite::Result<()> {
         let lease = job.status.lease();
         self.insert_live.get()?.execute(params![
-            ord,
+            spot.ord,
             job.org.as_str(),
             job.id.0.as_bytes(),
             job.kind.name.as_str(),
@@ -156,14 +177,15 @@ impl Jobs<'_> {
             job.dedupe,
             job.failures,
             Aside::stored(job.aside.as_deref()),
+            spot.head_pos,
         ])?;
         Ok(())
     }
 
-    fn update_live(&mut self, ord: i64, job: &Job, now: Micros) -> rusqlite::Result<usize> {
+    fn update_live(&mut self, spot: Spot, job: &Job, now: Micros) -> rusqlite::Result<usize> {
         let lease = job.status.lease();
         self.update_live.get()?.execute(params![
-            ord,
+            spot.ord,
             job.org.as_str(),
             phase::of(&job.status, now),
             job.status.state().as_str(),
@@ -183,21 +205,22 @@ impl Jobs<'_> {
             job.failures,
             Aside::stored(job.aside.as_deref()),
             job.max_attempts,
+            spot.head_pos,
         ])
     }
 
-    fn delete_live(&mut self, ord: i64, job: &Job) -> rusqlite::Result<usize> {
-        self.delete_live.get()?.execute((ord, job.org.as_str()))
+    fn delete_live(&mut self, spot: Spot, job: &Job) -> rusqlite::Result<usize> {
+        self.delete_live.get()?.execute((spot.ord, job.org.as_str()))
     }
 
-    fn end_job(&mut self, ord: i64, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
+    fn end_job(&mut self, spot: Spot, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
         let at = match job.status {
             Status::Ended { at, .. } => Some(at.0),
             _ => None,
         };
         let (result, code, message) = ending_columns(ending);
         let done = self.end_job.get()?.execute(params![
-            ord,
+            spot.ord,
             job.org.as_str(),
             job.status.state().as_str(),
             at,
@@ -213,6 +236,7 @@ impl Jobs<'_> {
             job.failures,
             Aside::stored(job.aside.as_deref()),
             job.max_attempts,
+            spot.head_pos,
         ])?;
         write_queue::ended(self.conn, job, ending)?;
         Ok(done)

@@ -80,31 +80,37 @@ pub(super) fn ended(conn: &Connection, job: &Job, ending: &Ending) -> rusqlite::
 pub(super) fn pruned(conn: &Connection, world: &World) -> Result<(), StoreError> {
     for (org, pruned) in world.prune_writes() {
         for candidate in &pruned.jobs {
+            let mut gone = 0;
             for stub in &candidate.events {
                 conn.prepare_cached("INSERT INTO pruned (org, pos, hash, by, n) VALUES (?1, ?2, ?3, ?4, ?5)")
                     .and_then(|mut insert| {
                         insert.execute(params![org.as_str(), stub.pos, stub.hash, pruned.by.0.as_bytes(), pruned.n])
                     })
                     .map_err(store_error)?;
+                gone += conn
+                    .prepare_cached("DELETE FROM event WHERE org = ?1 AND pos = ?2 AND subject = ?3")
+                    .and_then(|mut delete| delete.execute((org.as_str(), stub.pos, candidate.job.0.as_bytes())))
+                    .map_err(store_error)?;
             }
-            let events = delete(conn, org, candidate.job.0.as_bytes())?;
-            if events != candidate.events.len() {
-                let why = format!("{} events of {} were to go, not {events}", candidate.events.len(), candidate.job);
+            if gone != candidate.events.len() {
+                let why = format!("{} events of {} were to go, not {gone}", candidate.events.len(), candidate.job);
                 return Err(StoreError::Rejected(why));
             }
+            delete(conn, org, candidate.job.0.as_bytes())?;
         }
     }
     Ok(())
 }
 
-/// A job with everything that names it; how many events it had.
-fn delete(conn: &Connection, org: &OrgId, job: &[u8]) -> Result<usize, StoreError> {
-    let run = |sql: &str| {
-        conn.prepare_cached(sql).and_then(|mut delete| delete.execute((org.as_str(), job))).map_err(store_error)
-    };
-    let events = run("DELETE FROM event WHERE org = ?1 AND subject = ?2")?;
-    run("DELETE FROM dead_letter WHERE org = ?1 AND id = ?2")?;
-    run("DELETE FROM dropped WHERE org = ?1 AND job = ?2")?;
-    run("DELETE FROM job WHERE org = ?1 AND id = ?2")?;
-    Ok(events)
+/// A job without a history, with everything that names it.
+fn delete(conn: &Connection, org: &OrgId, job: &[u8]) -> Result<(), StoreError> {
+    for sql in [
+        "DELETE FROM dead_letter WHERE org = ?1 AND id = ?2",
+        "DELETE FROM dropped WHERE org = ?1 AND job = ?2",
+        "DELETE FROM job WHERE org = ?1 AND id = ?2",
+    ] {
+        let done = conn.prepare_cached(sql).and_then(|mut delete| delete.execute((org.as_str(), job)));
+        done.map_err(store_error)?;
+    }
+    Ok(())
 }
