@@ -114,12 +114,12 @@ fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report)
 fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
     const NO_EVENT: &str =
         "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id AND e.prev IS NULL)";
-    // Only of jobs whose last event is missing, all are looked for.
-    const NO_LAST: &str = "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id
-         AND e.pos = max(r.head_pos, coalesce((SELECT l.head_pos FROM live l WHERE l.ord = r.ord), 0)))
-         AND NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id)";
+    // All are looked for only if the last one is missing: CASE, because of AND it might do the second first.
+    const NO_LINKED: &str = "CASE WHEN EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id
+         AND e.pos = coalesce((SELECT l.head_pos FROM live l WHERE l.ord = r.ord), r.head_pos)) THEN false
+         ELSE NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id) END";
     let checks = [
-        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_EVENT} AND {NO_LAST}")),
+        ("no_history", format!("SELECT org, id FROM job r WHERE {NO_LINKED}")),
         ("no_history", format!("SELECT org, id FROM definition r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM doc r WHERE {NO_EVENT}")),
         ("no_history", format!("SELECT org, id FROM run r WHERE {NO_EVENT}")),
