@@ -93,8 +93,8 @@ pub struct Head<T> {
     pub place: Place,
     /// Since when it could have been handed out.
     pub since: Micros,
-    /// It holds a slot of its lane already.
-    pub brings_slot: bool,
+    /// A slot of its lane must be free for it: it holds none yet, and is counted there.
+    pub needs_slot: bool,
     pub item: T,
 }
 
@@ -124,12 +124,12 @@ impl<T> Lane<T> {
             Class::Interactive => &self.interactive,
             Class::Background => &self.background,
         };
-        queue.iter().position(|head| head.brings_slot || self.free != Some(0))
+        queue.iter().position(|head| !head.needs_slot || self.free != Some(0))
     }
 
     /// The place of the background job that has waited for longest, if that is too long.
     fn aged(&self, now: Micros, rules: &Rules) -> Option<usize> {
-        let can = |head: &Head<T>| head.brings_slot || self.free != Some(0);
+        let can = |head: &Head<T>| !head.needs_slot || self.free != Some(0);
         let old = |head: &Head<T>| now.since(head.since) > rules.aging;
         let aged = self.background.iter().enumerate().filter(|(_, head)| can(head) && old(head));
         aged.min_by_key(|(_, head)| (head.since, head.place)).map(|(at, _)| at)
@@ -162,7 +162,7 @@ pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros
         let from = if aged.is_some() { Class::Background } else { turn.class() };
         let Some(at) = aged.or_else(|| lane.next(from)) else { break };
         let Some(head) = lane.queue(from).remove(at) else { break };
-        if !head.brings_slot {
+        if head.needs_slot {
             lane.free = lane.free.map(|free| free.saturating_sub(1));
         }
         let burst = match from {
@@ -320,7 +320,7 @@ mod tests {
 
     fn head(priority: i32, order: i64, waited: Span) -> Head<(i32, i64)> {
         let since = Micros(NOW.0 - waited.0);
-        Head { place: Place { priority, order }, since, brings_slot: false, item: (priority, order) }
+        Head { place: Place { priority, order }, since, needs_slot: true, item: (priority, order) }
     }
 
     /// A lane of one slot's limit or none, with (priority, order) of its jobs; all fresh.
@@ -363,7 +363,7 @@ mod tests {
     fn a_full_lane_gives_only_what_brings_its_slot() {
         let mut full = lane("a", Some(0), &[(100, 1), (100, 2)]);
         assert!(pick(vec![full.clone()], &mut Turns::default(), 9, NOW, &rules()).is_empty());
-        full.interactive[1].brings_slot = true;
+        full.interactive[1].needs_slot = false;
         assert_eq!(orders(&pick(vec![full], &mut Turns::default(), 9, NOW, &rules())), [2]);
     }
 
@@ -440,7 +440,7 @@ mod tests {
                     lane.burst = Some(burst);
                     for head in lane.interactive.iter_mut().chain(&mut lane.background) {
                         head.since = Micros(NOW.0 - Span::secs(head.place.order).0);
-                        head.brings_slot = head.place.order % 5 == 0;
+                        head.needs_slot = head.place.order % 5 != 0;
                     }
                     lane
                 })
@@ -460,7 +460,7 @@ mod tests {
             // What could have been handed out was, while there were slots.
             let possible: usize = lanes.iter().map(|lane| {
                 let all = lane.interactive.iter().chain(&lane.background);
-                let (bring, want): (Vec<_>, Vec<_>) = all.partition(|h| h.brings_slot);
+                let (bring, want): (Vec<_>, Vec<_>) = all.partition(|h| !h.needs_slot);
                 bring.len() + lane.free.map_or(want.len(), |free| want.len().min(free as usize))
             }).sum();
             prop_assert_eq!(picked.len(), slots.min(possible));

@@ -33,13 +33,19 @@ fn placed() -> JobType {
     JobType { lane, ..deduped("placed", Mode::DropDuplicate) }
 }
 
-/// In the project's lane: `one`; in lanes of their own: `pair`, `wide`, `deep`; deduplicated by
+/// In the lane of `pair`, but not counted there.
+fn guest() -> JobType {
+    JobType { lane: Rule::Own { key: name("pair:{project}"), limit: Limit::None, depth: None }, ..plain("guest") }
+}
+
+/// In the project's lane: `one`; in lanes of their own: `pair` and its `guest`, `wide`, `deep`; deduplicated by
 /// `k`: `single`, `drop`, `merge`, `placed`; interrupted when cancelled: `soft`.
 pub fn all() -> Vec<JobType> {
     let soft = cancel::Rule { strategy: cancel::Strategy::InterruptTurn, grace: Span::secs(5) };
     vec![
         plain("one"),
         in_lane("pair", Limit::At(2), None),
+        guest(),
         in_lane("wide", Limit::None, None),
         in_lane("deep", Limit::At(1), Some(3)),
         deduped("single", Mode::SingleFlight),

@@ -147,6 +147,44 @@ pub async fn a_job_that_goes_on_needs_no_free_slot(lab: Lab) -> Result<()> {
     clean(&node.store).await
 }
 
+pub async fn types_with_and_without_a_limit_share_a_lane_and_only_those_with_one_are_counted(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    for kind in ["pair", "guest"] {
+        for _ in 0..3 {
+            enqueue(&node, kind, "p1", BACKGROUND).await?;
+        }
+    }
+    let kinds = |leased: &[Leased]| {
+        let of = |kind: &str| leased.iter().filter(|l| l.job.kind.name.as_str() == kind).count();
+        (of("pair"), of("guest"))
+    };
+    let first = claim(&lab, &node, 9).await?;
+    ensure!(kinds(&first) == (2, 3), "{:?}", kinds(&first));
+    // One of each waits for its tool. The slot of the one that is counted stays taken.
+    let parked: Vec<&Leased> =
+        ["pair", "guest"].iter().filter_map(|kind| first.iter().find(|l| l.job.kind.name.as_str() == *kind)).collect();
+    for leased in &parked {
+        node.store.commit(settle(leased, Outcome::Park { until: None, seen: 0 })?, Actor::Engine).await?;
+    }
+    ensure!(claim(&lab, &node, 9).await?.is_empty(), "the lane is full");
+    enqueue(&node, "guest", "p1", BACKGROUND).await?;
+    for leased in &parked {
+        let wake = baton_core::job::wake::Wake { org: OrgId::default(), job: leased.job.id };
+        node.store.commit(wake, Actor::Api).await?;
+    }
+    // Both go on although the lane is full, and a guest never minds; the third of the pair still waits.
+    let again = claim(&lab, &node, 9).await?;
+    ensure!(kinds(&again) == (1, 2), "{:?}", kinds(&again));
+    let record = lane(&node, "pair:p1").await?;
+    ensure!((record.max, record.running, record.waiting) == (Some(2), 2, 1), "{record:?}");
+    // Its turn comes when one that is counted ends, in the same commit.
+    let held: Vec<Leased> = again.into_iter().filter(|l| l.job.kind.name.as_str() == "pair").collect();
+    let next = go_on(&lab, &node, &held, 9, &mut Turns::default()).await?;
+    ensure!(kinds(&next) == (1, 0), "{:?}", kinds(&next));
+    clean(&node.store).await
+}
+
 pub async fn a_flooding_project_delays_another_by_one_job_a_turn(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let node = lab.node().await?;

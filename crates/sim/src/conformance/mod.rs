@@ -246,6 +246,7 @@ cases! {
     lanes::settling_hands_the_slot_to_the_lanes_next_in_the_same_commit: OneNode,
     lanes::waiting_for_a_tool_keeps_the_slot_and_other_waiting_gives_it_back: OneNode,
     lanes::a_job_that_goes_on_needs_no_free_slot: OneNode,
+    lanes::types_with_and_without_a_limit_share_a_lane_and_only_those_with_one_are_counted: OneNode,
     lanes::a_flooding_project_delays_another_by_one_job_a_turn: OneNode,
     lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
     lanes::an_aged_job_of_a_high_number_is_seen_behind_fresh_ones: OneNode,

@@ -22,13 +22,13 @@ use std::sync::LazyLock;
 const PRIORITIES_MAX: usize = 1_000;
 
 const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
-     AND org = ?1 AND lane = ?2 AND slot = 1 AND type = ?3 AND priority > ?4 ORDER BY priority LIMIT 1";
+     AND org = ?1 AND lane = ?2 AND (slot AND kept) = ?5 AND type = ?3 AND priority > ?4 ORDER BY priority LIMIT 1";
 
 /// Those of one type and priority, in the order of arrival.
 static FIRST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload, l.late FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND l.slot = 1 AND l.type = ?3
+         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND (l.slot AND l.kept) = ?6 AND l.type = ?3
          AND l.priority = ?4 ORDER BY l.ord LIMIT ?5",
         rows::LIVE
     )
@@ -50,8 +50,8 @@ pub(super) struct Aged<'a> {
     pub ask: &'a Ask,
     pub types: &'a Types<'a>,
     pub lane: &'a LaneId,
-    /// As many as the lane could give.
-    pub most: usize,
+    /// As many as the lane could give of those that need no slot, and of those that do.
+    pub most: [usize; 2],
     pub now: Micros,
     pub aging: Span,
     pub arrivals: &'a mut Arrivals,
@@ -61,29 +61,41 @@ impl Aged<'_> {
     /// Adds those that have waited for longest and are not there yet.
     pub fn join(&mut self, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
         let (org, lane) = (self.lane.0.as_str(), self.lane.1.as_str());
-        let limit = row_limit(SCAN_MAX.max(self.most));
         let mut longest = BTreeMap::new();
         let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
-        for kind in self.types.of(self.conn, (Class::Background.number(), org, lane, 1))? {
-            let mut priority = i32::MIN;
-            for _ in 0..PRIORITIES_MAX {
-                let after = (org, lane, &kind, priority);
-                let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
-                priority = found;
-                self.take(first.query((org, lane, &kind, priority, limit))?, &mut longest)?;
+        for (needs, most) in (0..).zip(self.most) {
+            let limit = row_limit(SCAN_MAX.max(most));
+            let types = match most {
+                0 => Vec::new(),
+                _ => self.types.of(self.conn, (Class::Background.number(), org, lane, needs))?,
+            };
+            for kind in types {
+                let mut priority = i32::MIN;
+                for _ in 0..PRIORITIES_MAX {
+                    let after = (org, lane, &kind, priority, needs);
+                    let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
+                    priority = found;
+                    self.take(first.query((org, lane, &kind, priority, limit, needs))?, most, &mut longest)?;
+                }
             }
         }
+        let most = self.most[0].max(self.most[1]);
         let mut late = self.conn.prepare_cached(&LATE)?;
-        self.take(late.query((org, lane, limit))?, &mut longest)?;
+        self.take(late.query((org, lane, row_limit(SCAN_MAX.max(most))))?, most, &mut longest)?;
         let there: BTreeSet<JobId> = heads.iter().map(|head| head.job.id).collect();
         heads.extend(longest.into_values().filter(|aged| !there.contains(&aged.job.id)));
         Ok(())
     }
 
     /// Until one comes that has not waited for too long: none behind it has.
-    fn take(&mut self, mut scan: Rows<'_>, longest: &mut BTreeMap<(Micros, i64), Candidate>) -> rusqlite::Result<()> {
+    fn take(
+        &mut self,
+        mut scan: Rows<'_>,
+        most: usize,
+        longest: &mut BTreeMap<(Micros, i64), Candidate>,
+    ) -> rusqlite::Result<()> {
         let mut found = 0;
-        while found < self.most
+        while found < most
             && let Some(row) = scan.next()?
         {
             if row.get(rows::LIVE_LEN + 1)? {
@@ -99,7 +111,7 @@ impl Aged<'_> {
             found += 1;
             let aged = candidate(row, job, self.arrivals)?;
             longest.insert((aged.job.since, aged.place.order), aged);
-            if longest.len() > self.most {
+            if longest.len() > self.most[0] + self.most[1] {
                 longest.pop_last();
             }
         }

@@ -28,7 +28,7 @@ const PROMOTE_MAX: i64 = 1_000;
 static HEADS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND l.slot = ?4
+         WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND (l.slot AND l.kept) = ?4
          AND l.type = ?5 ORDER BY l.priority, l.ord LIMIT ?6",
         rows::LIVE
     )
@@ -181,9 +181,9 @@ impl Look<'_> {
             self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
             self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
         }
-        if gives && room > 0 && (class == Class::Interactive || self.competing) {
-            let Self { conn, ask, ref types, now, aging, ref mut arrivals, .. } = *self;
-            Aged { conn, ask, types, lane: id, most: room, now, aging, arrivals }.join(&mut heads)?;
+        if gives && (class == Class::Interactive || self.competing) {
+            let Self { conn, ask, want, ref types, now, aging, ref mut arrivals, .. } = *self;
+            Aged { conn, ask, types, lane: id, most: [want, room], now, aging, arrivals }.join(&mut heads)?;
         }
         if gives {
             self.found.lanes.insert(id.clone(), heads);
@@ -196,7 +196,7 @@ impl Look<'_> {
         org: &OrgId,
         lane: &LaneKey,
         class: Class,
-        slot: i16,
+        needs: i16,
         most: usize,
         heads: &mut Vec<Candidate>,
     ) -> rusqlite::Result<()> {
@@ -205,9 +205,9 @@ impl Look<'_> {
         }
         let limit = row_limit(SCAN_MAX.max(most));
         let mut found = Vec::new();
-        for kind in self.types.of(self.conn, (class.number(), org.as_str(), lane.as_str(), slot))? {
+        for kind in self.types.of(self.conn, (class.number(), org.as_str(), lane.as_str(), needs))? {
             let mut ready = self.conn.prepare_cached(&HEADS)?;
-            let mut scan = ready.query((class.number(), org.as_str(), lane.as_str(), slot, &kind, limit))?;
+            let mut scan = ready.query((class.number(), org.as_str(), lane.as_str(), needs, &kind, limit))?;
             let before = found.len();
             while found.len() - before < most
                 && let Some(row) = scan.next()?

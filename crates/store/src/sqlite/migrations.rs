@@ -24,9 +24,9 @@ const ALL: [Migration; 8] = [
     // Older binaries would tell events that nothing leads to.
     Migration {
         version: 8,
-        name: "history_by_links",
+        name: "links_and_needs",
         oldest: 8,
-        sql: include_str!("migrations/0008_history_by_links.sql"),
+        sql: include_str!("migrations/0008_links_and_needs.sql"),
     },
 ];
 

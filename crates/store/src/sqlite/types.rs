@@ -8,7 +8,7 @@ const TYPES_MAX: usize = 1_000;
 
 const NEXT: &str =
     "SELECT type FROM live INDEXED BY live_ready WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane = ?3
-     AND slot = ?4 AND type > ?5 ORDER BY type LIMIT 1";
+     AND (slot AND kept) = ?4 AND type > ?5 ORDER BY type LIMIT 1";
 
 /// The names of the types that an ask is about, in order.
 pub(super) struct Types<'a>(Vec<&'a str>);
@@ -21,18 +21,18 @@ impl<'a> Types<'a> {
         Self(names)
     }
 
-    /// Those of them that wait here: a class, an org, a lane, and whether with a slot (0) or for one (1). One step of the
+    /// Those of them that wait here: a class, an org, a lane, and whether they need a slot (1) or not (0). One step of the
     /// index for each type that waits, however many jobs do.
     pub fn of(&self, conn: &Connection, here: (i16, &str, &str, i16)) -> rusqlite::Result<Vec<String>> {
         if let [only] = self.0[..] {
             return Ok(vec![only.to_owned()]);
         }
-        let (class, org, lane, slot) = here;
+        let (class, org, lane, needs) = here;
         let mut next = conn.prepare_cached(NEXT)?;
         let mut found = Vec::new();
         let mut at = String::new();
         for _ in 0..TYPES_MAX {
-            let after = (class, org, lane, slot, &at);
+            let after = (class, org, lane, needs, &at);
             let Some(kind) = next.query_row(after, |row| row.get::<_, String>(0)).optional()? else { break };
             if self.0.binary_search(&kind.as_str()).is_ok() {
                 found.push(kind.clone());

@@ -15,3 +15,7 @@ CREATE TRIGGER job_end_is_never_removed BEFORE DELETE ON job
 WHEN OLD.state IS NOT NULL AND (EXISTS (SELECT 1 FROM event e WHERE e.org = OLD.org AND e.pos = OLD.head_pos)
     OR EXISTS (SELECT 1 FROM event e WHERE e.org = OLD.org AND e.subject = OLD.id AND e.prev IS NULL))
 BEGIN SELECT RAISE(ABORT, 'an ended job goes only with its history'); END;
+
+-- Jobs of a type that counts nowhere may stand in a lane with a limit. They need no slot, so a full lane must not hide them.
+DROP INDEX live_ready;
+CREATE INDEX live_ready ON live (class, org, lane, (slot AND kept), type, priority) WHERE phase = 1;
