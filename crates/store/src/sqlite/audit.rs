@@ -112,8 +112,8 @@ fn seals(conn: &Connection, org: &OrgId, key: Option<&Key>, report: &mut Report)
 
 /// Rows whose history or whose other half is missing.
 fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
-    const NO_EVENT: &str =
-        "NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id AND e.prev IS NULL)";
+    const NO_EVENT: &str = "NOT EXISTS (SELECT 1 FROM event e INDEXED BY event_by_subject WHERE e.org = r.org AND e.subject = r.id \
+         AND e.prev IS NULL)";
     // All are looked for only if the last one is missing: CASE, because of AND it might do the second first.
     const NO_LINKED: &str = "CASE WHEN EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id
          AND e.pos = coalesce((SELECT l.head_pos FROM live l WHERE l.ord = r.ord), r.head_pos)) THEN false

@@ -12,7 +12,7 @@ const OF_JOB: &str = "WITH RECURSIVE told(n, pos, hash, prev) AS (
      SELECT e.n, e.pos, e.hash, e.prev FROM told t CROSS JOIN event e ON e.org = ?1 AND e.pos = t.prev
          WHERE e.subject = ?2)
      SELECT pos, hash, n FROM told
-     UNION ALL SELECT pos, hash, n FROM event WHERE org = ?1 AND subject = ?2 AND prev IS NULL ORDER BY n";
+     UNION ALL SELECT pos, hash, n FROM event INDEXED BY event_by_subject WHERE org = ?1 AND subject = ?2 AND prev IS NULL ORDER BY n";
 
 /// The place and the hash of each, for a job that has ended.
 pub(super) fn of_job(conn: &Connection, org: &str, job: &[u8]) -> rusqlite::Result<Vec<Stub>> {

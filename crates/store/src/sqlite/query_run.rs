@@ -195,7 +195,7 @@ impl Db {
         let org = org.clone();
         self.read(move |conn| {
             let sql = format!(
-                "SELECT {} FROM event e WHERE e.org = ?1 AND e.pos > ?3 AND e.prev IS NULL AND e.subject IN \
+                "SELECT {} FROM event e INDEXED BY event_by_subject WHERE e.org = ?1 AND e.pos > ?3 AND e.prev IS NULL AND e.subject IN \
                  (SELECT id FROM run_agent WHERE org = ?1 AND run = ?2 UNION ALL SELECT ?2) ORDER BY e.pos LIMIT ?4",
                 rows::EVENT
             );

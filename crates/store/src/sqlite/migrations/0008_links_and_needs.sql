@@ -13,7 +13,7 @@ ALTER TABLE job ADD COLUMN head_pos INTEGER NOT NULL DEFAULT 0;
 DROP TRIGGER job_end_is_never_removed;
 CREATE TRIGGER job_end_is_never_removed BEFORE DELETE ON job
 WHEN OLD.state IS NOT NULL AND (EXISTS (SELECT 1 FROM event e WHERE e.org = OLD.org AND e.pos = OLD.head_pos)
-    OR EXISTS (SELECT 1 FROM event e WHERE e.org = OLD.org AND e.subject = OLD.id AND e.prev IS NULL))
+    OR EXISTS (SELECT 1 FROM event e INDEXED BY event_by_subject WHERE e.org = OLD.org AND e.subject = OLD.id AND e.prev IS NULL))
 BEGIN SELECT RAISE(ABORT, 'an ended job goes only with its history'); END;
 
 -- Jobs of a type that counts nowhere may stand in a lane with a limit. They need no slot, so a full lane must not hide them.
