@@ -250,6 +250,7 @@ cases! {
     lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
     lanes::an_aged_job_of_a_high_number_is_seen_behind_fresh_ones: OneNode,
     lanes::an_aged_job_is_seen_behind_delayed_ones_that_are_due_now: OneNode,
+    lanes::whoever_asks_for_one_type_does_not_wait_behind_thousands_of_another: OneNode,
     lanes::one_claim_sees_as_many_aged_jobs_as_it_can_take: OneNode,
     lanes::a_paused_lane_gives_nothing_until_it_is_resumed: OneNode,
     lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
