@@ -172,6 +172,7 @@ cases! {
     cursor::positions_that_were_taken_and_never_used_do_not_stop_readers: OneNode,
     cursor::a_reader_goes_on_where_it_was_after_a_restart: OneNode,
     cursor::whoever_watches_is_told_of_events_and_jobs: OneNode,
+    cursor::pools_and_workers_outside_are_told_only_of_jobs_they_can_do: OneNode,
     cursor::another_node_is_told_of_jobs_and_events: Postgres,
     runs::the_database_itself_refuses_to_change_what_ended_of_a_run: OneNode,
     runs::every_kind_of_tampering_with_a_run_is_named: OneNode,
