@@ -412,8 +412,10 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 /// What a commit means for those who wait on this node or another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stirred {
-    /// Some job became claimable, now or later.
+    /// Some job became claimable, now or later, for pools of nodes.
     pub jobs: bool,
+    /// The same for workers outside.
+    pub outside: bool,
     pub timers: bool,
     /// A job that a worker may hold is to end.
     pub leases: bool,
@@ -422,11 +424,17 @@ pub(crate) struct Stirred {
     pub definitions: bool,
 }
 
-pub(crate) fn stirred(world: &World) -> Stirred {
-    let due = world.job_writes().any(|write| match write {
-        JobWrite::Insert(job, ..) | JobWrite::Update(job) => job.status.due_at().is_some(),
-        JobWrite::End(..) => false,
-    });
+pub(crate) fn stirred(world: &World, defs: &Definitions) -> Stirred {
+    let (mut jobs, mut outside) = (false, false);
+    for write in world.job_writes() {
+        let (JobWrite::Insert(job, ..) | JobWrite::Update(job)) = write else { continue };
+        if job.status.due_at().is_some() && !(jobs && outside) {
+            // Of what is not known here, nobody can say who serves it.
+            let served = defs.entry(&job.org, &job.kind).map(|entry| entry.served);
+            jobs |= served != Some(Served::ByWorkers);
+            outside |= served != Some(Served::Here);
+        }
+    }
     let freed = world.lane_writes().any(|(_, _, row)| row.waiting > 0 && row.free() != Some(0));
     let resumed = world.doc_writes().any(|(_, key, doc)| key.class == doc::Class::Lane && !doc.flag);
     let fenced = |note: &Note| match note.what {
@@ -435,7 +443,8 @@ pub(crate) fn stirred(world: &World) -> Stirred {
         _ => false,
     };
     Stirred {
-        jobs: due || freed || resumed,
+        jobs: jobs || freed || resumed,
+        outside: outside || freed || resumed,
         timers: world.timer_writes().any(|(_, _, at)| at.is_some()),
         leases: world.notes().iter().any(fenced),
         events: !world.events().is_empty(),

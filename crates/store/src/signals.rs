@@ -13,7 +13,10 @@ pub(crate) const UNKNOWN: i64 = -1;
 pub(crate) struct Signals {
     /// The position up to which the history is final for readers.
     pub events: watch::Sender<i64>,
+    /// Jobs for pools of nodes. They and workers outside serve different types: neither looks for what only the other can
+    /// find.
     pub jobs: Bell,
+    pub outside: Bell,
     pub timers: Bell,
     /// Somebody wants jobs to end that workers hold.
     pub leases: Bell,
@@ -29,6 +32,7 @@ impl Signals {
         Self {
             events: watch::Sender::new(tail),
             jobs: Bell::default(),
+            outside: Bell::default(),
             timers: Bell::default(),
             leases: Bell::default(),
             calls: broadcast::Sender::new(CALLS_MAX),
@@ -39,6 +43,9 @@ impl Signals {
     pub fn stir(&self, stirred: Stirred) {
         if stirred.jobs {
             self.jobs.ring();
+        }
+        if stirred.outside {
+            self.outside.ring();
         }
         if stirred.timers {
             self.timers.ring();

@@ -329,9 +329,14 @@ impl Store {
         each!(self, db => db.signals.events.subscribe())
     }
 
-    /// Changes when jobs may have become claimable.
+    /// Changes when jobs may have become claimable for pools of nodes.
     pub fn watch_jobs(&self) -> watch::Receiver<u64> {
         each!(self, db => db.signals.jobs.listen())
+    }
+
+    /// Changes when jobs may have become claimable for workers outside.
+    pub fn watch_jobs_outside(&self) -> watch::Receiver<u64> {
+        each!(self, db => db.signals.outside.listen())
     }
 
     /// Changes when timers were set.

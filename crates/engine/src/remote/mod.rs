@@ -103,7 +103,7 @@ impl Workers {
             turn = tokio::time::timeout_at(until, line.first.lock()) => turn,
         };
         let Ok(_first) = turn else { return Ok(Vec::new()) };
-        let mut jobs = self.shared.store.watch_jobs();
+        let mut jobs = self.shared.store.watch_jobs_outside();
         let poll = self.shared.options.poll_every;
         let mut further = FURTHER;
         loop {

@@ -1,10 +1,12 @@
 //! Readers of the history beside its writers: nothing skipped, nothing twice, one order.
 
 use super::steps::{ask, chance, clean, done, enqueue, history, live};
-use crate::lab::{Lab, Node, Place, echo};
+use crate::lab::{Lab, Node, Place, echo, name};
 use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
+use baton_core::definition::JobType;
+use baton_core::job::enqueue::Enqueue;
 use baton_core::rng::Rng;
 use baton_store::faults::Mishap;
 use baton_store::{Cursor, EventRow, Store};
@@ -18,6 +20,8 @@ const EVENTS: usize = 3 * JOBS;
 const WRITERS: usize = 8;
 /// Looks without anything new before a reader is thought to be stuck.
 const IDLE_MAX: u32 = 1_000_000;
+/// Commits before somebody should have been told of his jobs alone.
+const TRIES: usize = 20;
 
 /// Enqueues its share and then works with the others until all is done.
 async fn write(lab: &Lab, node: &Node) -> Result<()> {
@@ -166,6 +170,29 @@ pub async fn whoever_watches_is_told_of_events_and_jobs(lab: Lab) -> Result<()> 
         enqueue(&node).await?;
         jobs.changed().await?;
         events.wait_for(|tail| *tail > before).await?;
+    }
+    Ok(())
+}
+
+pub async fn pools_and_workers_outside_are_told_only_of_jobs_they_can_do(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    node.store.declare(JobType { lane: crate::open_lane::rule(), ..JobType::new(name("afar"), 1, "") });
+    let (mut here, mut outside) = (node.store.watch_jobs(), node.store.watch_jobs_outside());
+    for (kind, told) in [("echo", (true, false)), ("afar", (false, true))] {
+        let mut heard = Vec::new();
+        // Who has just begun to listen to other nodes looks at everything once.
+        for _ in 0..TRIES {
+            here.mark_unchanged();
+            outside.mark_unchanged();
+            node.store.commit(Enqueue { kind: name(kind), ..echo() }, Actor::Api).await?;
+            heard.push((here.has_changed()?, outside.has_changed()?));
+            if heard.last() == Some(&told) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        ensure!(heard.last() == Some(&told), "{kind}: {heard:?}");
+        ensure!(heard.iter().all(|heard| (heard.0 || !told.0) && (heard.1 || !told.1)), "{kind}: {heard:?}");
     }
     Ok(())
 }

@@ -5,6 +5,8 @@ use crate::lab::{Lab, Node, name};
 use crate::queue_types::{job, lab_with};
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
+use baton_core::definition::{Definitions, Entry, JobType};
+use baton_core::job::batch::Batch;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::{Outcome, Settle};
 use baton_core::job::{BACKGROUND, Failure, INTERACTIVE, Job};
@@ -17,6 +19,7 @@ use baton_store::{Ask, LaneRecord, Leased, ListLanes, Order, Turn};
 use futures_util::future::try_join_all;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Room for everybody: these cases are not about caps.
@@ -261,6 +264,40 @@ pub async fn an_aged_job_is_seen_behind_delayed_ones_that_are_due_now(lab: Lab) 
     let order = one_by_one(&lab, &node, 8, old.id).await?;
     let (i, b) = ((INTERACTIVE, false), (BACKGROUND, false));
     ensure!(order == [i, i, i, (BACKGROUND, true), i, b, b, b], "{order:?}");
+    clean(&node.store).await
+}
+
+/// Jobs of another type that wait in the same lane: more than anybody would read through.
+const AHEAD: usize = 3_000;
+
+pub async fn whoever_asks_for_one_type_does_not_wait_behind_thousands_of_another(mut lab: Lab) -> Result<()> {
+    let rules = Rules { max_per_project: 100_000, max_global: 1_000_000, ..Rules::default() };
+    let open = |kind: &str| JobType { lane: crate::open_lane::rule(), ..JobType::new(name(kind), 1, "") };
+    let narrow = |kind: &str| JobType::new(name(kind), 1, "");
+    let types = [open("many"), open("rare"), narrow("more"), narrow("less")];
+    lab.definitions = Arc::new(Definitions::with(types.into_iter().map(Entry::plain), rules));
+    let node = lab.node().await?;
+    for (ahead, wanted) in [("many", "rare"), ("more", "less")] {
+        for _ in 0..AHEAD / 500 {
+            let jobs = vec![Enqueue { priority: Some(INTERACTIVE), ..job(ahead, "p1") }; 500];
+            node.store.commit(Batch { org: OrgId::default(), jobs }, Actor::Api).await?;
+        }
+        let mut behind = Vec::new();
+        for priority in [BACKGROUND, INTERACTIVE] {
+            behind.push(enqueue(&node, wanted, "p1", priority).await?);
+        }
+        let kinds = behind.iter().map(|job| job.kind.clone()).take(1).collect();
+        let mut turns = Turns::default();
+        while let Some(next) = behind.pop() {
+            let ask = Ask { kinds: Vec::clone(&kinds), turns, ..ask(&lab, &node, 1) };
+            let turn = node.store.claim(ask).await?;
+            ensure!(turn.leased.iter().map(|l| l.job.id).eq([next.id]), "{wanted}: {:?}", turn.leased);
+            for leased in &turn.leased {
+                node.store.commit(settle(leased, Outcome::Done(Json::of(&json!({}))))?, Actor::Engine).await?;
+            }
+            turns = turn.turns;
+        }
+    }
     clean(&node.store).await
 }
 

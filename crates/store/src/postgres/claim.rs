@@ -8,6 +8,7 @@
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use super::statements::LIVE;
+use super::write::int;
 use crate::group::Ask;
 use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
 use crate::records::row_limit;
@@ -19,44 +20,55 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
+/// Which kinds that are asked for wait at all, in which class, with a slot or needing one: only these are looked for. Once
+/// it is known that something waits there, each by its own part of the index, so nobody reads through what others wait for.
+/// $1 and $2 kinds, $7 and $8 the first and the last org.
+const THERE: &str = "there AS MATERIALIZED (SELECT v.class, v.needs, k.type, k.version \
+    FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, needs) \
+    CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = v.needs LIMIT 1) a \
+    CROSS JOIN unnest($1::text[], $2::int[]) AS k(type, version) \
+    CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = v.needs \
+    AND s.type = k.type AND s.version = k.version AND s.org >= $7::text AND s.org <= $8::text LIMIT 1) s)";
+
 /// The lanes of jobs that the group moves: they may be free when it is decided. A lane without a row is never full, so
-/// it needs no second look. $4 and $5 jobs, $6 and $7 the first and the last org, $8 lanes, if not all.
+/// it needs no second look. $5 and $6 jobs, $9 lanes, if not all.
 const MOVING: &str = "SELECT DISTINCT -1 AS way, 0 AS class, l.org, l.lane, 0 AS looked, NOT EXISTS (SELECT 1 FROM doc d \
     WHERE d.org = l.org AND d.class = 'lane' AND d.key = l.lane AND d.flag) AS open, true AS has_row \
-    FROM unnest($4::text[], $5::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
+    FROM unnest($5::text[], $6::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
     (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) l \
-    WHERE l.org >= $6::text AND l.org <= $7::text AND ($8::text[] IS NULL OR l.lane = ANY ($8))";
+    WHERE l.org >= $7::text AND l.org <= $8::text AND ($9::text[] IS NULL OR l.lane = ANY ($9))";
 
-/// What lanes could give, once it is known which. Behind the best jobs come those background jobs that have waited for
-/// longest, if there are interactive ones that they must be guarded from. Of a class that nobody waits in, nothing is
-/// looked for in any lane. $1 kinds, $2 jobs wanted, $3 projects, if not all.
+/// What lanes could give, once it is known which: of each kind as many as fit, because each kind stands by itself. Behind
+/// the best jobs come those background jobs that have waited for longest, if there are interactive ones that they must be
+/// guarded from. $3 jobs wanted, $4 projects, if not all.
 fn heads_sql(lanes: &str) -> String {
     let wanted = wanted("l");
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
-    let room = "CASE WHEN k.max IS NULL THEN $2::bigint ELSE least($2::bigint, \
+    let room = "CASE WHEN k.max IS NULL THEN $3::bigint ELSE least($3::bigint, \
          CASE WHEN w.way < 0 THEN k.max ELSE greatest(k.max - k.running, 0) END) END";
     format!(
-        "{lanes}, there AS MATERIALIZED (SELECT v.class, v.needs FROM (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) v(class, needs) \
-         CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = v.needs LIMIT 1) s) \
+        "{lanes} \
          SELECT w.way, w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* \
          FROM lanes w \
          LEFT JOIN LATERAL (SELECT max, running, waiting, outside, burst FROM lane x WHERE w.open AND x.org = w.org \
          AND x.key = w.lane OFFSET 0 FOR UPDATE SKIP LOCKED) k ON true \
          LEFT JOIN LATERAL (SELECT l.*, p.payload FROM ( \
          SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= w.class \
-         AND l.phase = 1 AND l.class = v.class AND l.needs = v.needs AND l.org = w.org AND l.lane = w.lane \
-         AND {wanted} ORDER BY l.priority, l.ord \
-         LIMIT CASE WHEN v.needs = 0 THEN $2::bigint ELSE {room} END FOR UPDATE SKIP LOCKED) l \
-         UNION ALL SELECT o.* FROM (SELECT {LIVE} FROM live l WHERE {given} AND (SELECT bool_or(v.class = 0) AND bool_or(v.class = 1) FROM there v) \
-         AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
-         AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.since LIMIT {room} FOR UPDATE SKIP LOCKED) o) l \
+         AND l.phase = 1 AND l.class = v.class AND l.needs = v.needs AND l.type = v.type AND l.version = v.version \
+         AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.priority, l.ord \
+         LIMIT CASE WHEN v.needs = 0 THEN $3::bigint ELSE {room} END FOR UPDATE SKIP LOCKED) l \
+         UNION ALL SELECT o.* FROM (SELECT DISTINCT a.type, a.version FROM there a WHERE a.class = 1 \
+         AND EXISTS (SELECT 1 FROM there i WHERE i.class = 0)) v \
+         CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
+         AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane \
+         AND {wanted} ORDER BY l.since LIMIT {room} FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true"
     )
 }
 
-/// Whether a row is one that is asked for.
+/// Whether a row of a kind that is asked for is one that is asked for.
 fn wanted(row: &str) -> String {
-    format!("({row}.type || '@' || {row}.version) = ANY ($1) AND ($3::text[] IS NULL OR {row}.project = ANY ($3))")
+    format!("($4::text[] IS NULL OR {row}.project = ANY ($4))")
 }
 
 /// Whether lane `n` has a ready job of this class that is asked for, with a slot or needing one. Each by its own part of
@@ -64,9 +76,9 @@ fn wanted(row: &str) -> String {
 fn has(class: &str, needs: &str) -> String {
     let wanted = wanted("s");
     format!(
-        "EXISTS (SELECT 1 FROM (SELECT s.type, s.version, s.project FROM live s WHERE s.phase = 1 AND s.class = {class} \
-         AND s.needs = {needs} AND s.org = n.org AND s.lane = n.lane ORDER BY s.priority, s.ord LIMIT {SCAN_MAX}) s \
-         WHERE {wanted})"
+        "EXISTS (SELECT 1 FROM there t CROSS JOIN LATERAL (SELECT s.project FROM live s WHERE s.phase = 1 \
+         AND s.class = {class} AND s.needs = {needs} AND s.type = t.type AND s.version = t.version \
+         AND s.org = n.org AND s.lane = n.lane LIMIT {SCAN_MAX}) s WHERE t.class = {class} AND t.needs = {needs} AND {wanted})"
     )
 }
 
@@ -76,28 +88,32 @@ const PAUSED: &str =
 
 /// The next lane behind `b` that may give something of the class and the need of `w`: one where jobs wait that need nothing,
 /// or the first with a door from where a job waits that needs one. It may turn out that behind that door nobody waits.
-const NEXT: &str = "SELECT t.org, t.lane FROM (SELECT r.org, r.lane FROM live r WHERE r.phase = 1 AND r.class = w.class \
-    AND r.needs = w.needs AND (r.org, r.lane) > (b.org, b.lane) AND r.org <= $7::text ORDER BY r.org, r.lane LIMIT 1) r \
+const NEXT: &str = "SELECT t.org, t.lane FROM (SELECT r.org, r.lane FROM there v CROSS JOIN LATERAL \
+    (SELECT r.org, r.lane FROM live r WHERE r.phase = 1 AND r.class = w.class AND r.needs = w.needs AND r.type = v.type \
+    AND r.version = v.version AND (r.org, r.lane) > (b.org, b.lane) AND r.org <= $8::text ORDER BY r.org, r.lane LIMIT 1) r \
+    WHERE v.class = w.class AND v.needs = w.needs ORDER BY r.org, r.lane LIMIT 1) r \
     CROSS JOIN LATERAL (SELECT r.org, r.lane WHERE w.needs = 0 UNION ALL (SELECT x.org, x.door FROM lane x \
-    WHERE w.needs = 1 AND x.door IS NOT NULL AND (x.org, x.door) >= (r.org, r.lane) AND x.org <= $7::text \
+    WHERE w.needs = 1 AND x.door IS NOT NULL AND (x.org, x.door) >= (r.org, r.lane) AND x.org <= $8::text \
     ORDER BY x.org, x.door LIMIT 1)) t";
 
-/// Four walks at once: two classes, with and without need. Each goes once round the lanes, or until enough was found.
-/// Behind the parameters above: $9 and $10 the interactive lane to start after, $11 lanes wanted, $12 to $14 the same for
-/// the background.
+/// Up to four walks at once: two classes, with and without need, if anything waits there that is asked for. Each goes once
+/// round the lanes, or until enough was found. Behind the parameters above: $10 and $11 the interactive lane to start after,
+/// $12 lanes wanted, $13 to $15 the same for the background.
 pub(super) fn walk_sql() -> String {
     let has = has("w.class", "w.needs");
     // OFFSET 0 keeps what is asked of a lane from being asked twice.
     heads_sql(&format!(
-        "WITH RECURSIVE walk(class, needs, enough, from_org, from_lane, org, lane, wrapped, looked, gave, open, has_row) AS ( \
-         SELECT v.class, n.needs, v.enough, v.org, v.lane, coalesce(nullif(v.org, ''), $6::text) COLLATE \"C\", v.lane, \
+        "WITH RECURSIVE {THERE}, \
+         walk(class, needs, enough, from_org, from_lane, org, lane, wrapped, looked, gave, open, has_row) AS ( \
+         SELECT v.class, n.needs, v.enough, v.org, v.lane, coalesce(nullif(v.org, ''), $7::text) COLLATE \"C\", v.lane, \
          v.org = '', 0, 0, false, false FROM \
-         (VALUES (0, $9::text COLLATE \"C\", $10::text COLLATE \"C\", $11::int), (1, $12::text, $13::text, $14::int)) \
-         v(class, org, lane, enough) CROSS JOIN (VALUES (0), (1)) n(needs) UNION ALL \
+         (VALUES (0, $10::text COLLATE \"C\", $11::text COLLATE \"C\", $12::int), (1, $13::text, $14::text, $15::int)) \
+         v(class, org, lane, enough) CROSS JOIN (VALUES (0), (1)) n(needs) \
+         WHERE EXISTS (SELECT 1 FROM there t WHERE t.class = v.class AND t.needs = n.needs) UNION ALL \
          SELECT w.class, w.needs, w.enough, w.from_org, w.from_lane, n.org, n.lane, n.wrapped, w.looked + 1, \
          w.gave + o.open::int, o.open, o.has_row FROM walk w \
          CROSS JOIN LATERAL (SELECT n.org, n.lane, b.wrapped \
-             FROM (VALUES (w.org, w.lane, w.wrapped, true), ($6::text, '', true, NOT w.wrapped)) b(org, lane, wrapped, ahead) \
+             FROM (VALUES (w.org, w.lane, w.wrapped, true), ($7::text, '', true, NOT w.wrapped)) b(org, lane, wrapped, ahead) \
              CROSS JOIN LATERAL ({NEXT}) n WHERE b.ahead LIMIT 1) n \
          CROSS JOIN LATERAL (SELECT {has} AND NOT {PAUSED} AS open, w.needs = 1 OR EXISTS (SELECT 1 FROM lane x \
              WHERE x.org = n.org AND x.key = n.lane) AS has_row OFFSET 0) o \
@@ -111,10 +127,10 @@ pub(super) fn walk_sql() -> String {
 pub(super) fn named_sql() -> String {
     let (brings, needs) = (has("v.class", "0"), has("v.class", "1"));
     heads_sql(&format!(
-        "WITH lanes AS ({MOVING} UNION ALL SELECT v.class * 2, v.class, n.org, n.lane, n.looked, \
+        "WITH {THERE}, lanes AS ({MOVING} UNION ALL SELECT v.class * 2, v.class, n.org, n.lane, n.looked, \
          NOT {PAUSED} AND ({brings} OR NOT c.full AND {needs}), c.has_row \
-         FROM (SELECT $6::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int \
-         FROM unnest($8::text[]) WITH ORDINALITY AS k(lane, looked)) n CROSS JOIN (VALUES (0), (1)) v(class) \
+         FROM (SELECT $7::text COLLATE \"C\" AS org, k.lane COLLATE \"C\" AS lane, k.looked::int \
+         FROM unnest($9::text[]) WITH ORDINALITY AS k(lane, looked)) n CROSS JOIN (VALUES (0), (1)) v(class) \
          CROSS JOIN LATERAL (SELECT count(*) > 0 AS has_row, coalesce(bool_or(x.running >= x.max), false) AS full FROM lane x \
          WHERE x.org = n.org AND x.key = n.lane) c)"
     ))
@@ -122,7 +138,8 @@ pub(super) fn named_sql() -> String {
 
 /// What an ask sends, in a shape that lives as long as the sending.
 pub(super) struct Asking {
-    kinds: Vec<String>,
+    types: Vec<String>,
+    versions: Vec<i32>,
     want: i64,
     from: [(String, String); 2],
     enough: [i32; 2],
@@ -144,7 +161,8 @@ impl Asking {
         };
         let lanes = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
         Self {
-            kinds: ask.kinds.iter().map(ToString::to_string).collect(),
+            types: ask.kinds.iter().map(|kind| kind.name.to_string()).collect(),
+            versions: ask.kinds.iter().map(|kind| int(kind.version)).collect(),
             want: row_limit(want),
             from: [from(Class::Interactive), from(Class::Background)],
             enough: [lanes(want), lanes(want.saturating_add(PROBE))],
@@ -161,8 +179,8 @@ impl Asking {
     /// `jobs` are those that the group's commands move.
     pub async fn send(&self, link: &Link, jobs: &(Vec<&str>, Vec<Uuid>)) -> std::result::Result<Vec<Row>, Error> {
         let ([first, last], [here, there]) = (&self.orgs, &self.from);
-        let heads: [&(dyn ToSql + Sync); 8] =
-            [&self.kinds, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
+        let heads: [&(dyn ToSql + Sync); 9] =
+            [&self.types, &self.versions, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
         if self.lanes.is_some() {
             return link.client.query(&link.statements.named, &heads).await;
         }
@@ -283,7 +301,8 @@ mod tests {
     fn walks_of_a_class_end_where_the_nearer_one_was_cut() {
         let start = lane("m");
         let asking = Asking {
-            kinds: Vec::new(),
+            types: Vec::new(),
+            versions: Vec::new(),
             want: 2,
             from: [(start.0.to_string(), start.1.to_string()), (String::new(), String::new())],
             enough: [2, 6],

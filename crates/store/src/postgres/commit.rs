@@ -154,7 +154,7 @@ async fn round(
 /// Tells this node and the others.
 pub(super) fn committed(shared: &Shared, world: &World) {
     shared.known.learn_from(world);
-    let stirred = group::stirred(world);
+    let stirred = group::stirred(world, &shared.known.get());
     shared.signals.stir(stirred);
     shared.signals.tell_calls(world.notes());
     if stirred.events {

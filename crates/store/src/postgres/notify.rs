@@ -25,7 +25,8 @@ const TIMERS: u8 = 2;
 const EVENTS: u8 = 4;
 const LEASES: u8 = 8;
 const DEFINITIONS: u8 = 16;
-const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES | DEFINITIONS;
+const OUTSIDE: u8 = 32;
+const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES | DEFINITIONS | OUTSIDE;
 
 /// What there is to tell the others. Many commits may be told with one message.
 #[derive(Default)]
@@ -37,6 +38,7 @@ pub(super) struct Outbox {
 impl Outbox {
     pub fn post(&self, stirred: Stirred) {
         let bits = if stirred.jobs { JOBS } else { 0 }
+            | if stirred.outside { OUTSIDE } else { 0 }
             | if stirred.timers { TIMERS } else { 0 }
             | if stirred.events { EVENTS } else { 0 }
             | if stirred.leases { LEASES } else { 0 }
@@ -129,6 +131,7 @@ async fn exchange(
 fn hear(shared: &Shared, bits: u8) {
     shared.signals.stir(Stirred {
         jobs: bits & JOBS != 0,
+        outside: bits & OUTSIDE != 0,
         timers: bits & TIMERS != 0,
         leases: bits & LEASES != 0,
         events: false,

@@ -235,7 +235,7 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decid
         inner.open_lanes.forget();
     }
     writer.known.learn_from(&world);
-    writer.signals.stir(group::stirred(&world));
+    writer.signals.stir(group::stirred(&world, &writer.known.get()));
     writer.signals.publish(inner.next_pos - 1);
     writer.signals.tell_calls(world.notes());
     group::observe(&writer.options, &world);
