@@ -4,8 +4,9 @@
 //! depth. A lane without either costs nothing.
 //!
 //! Invariants
-//! - Never more jobs hold a slot of a lane than its limit.
-//! - `running` counts the jobs that hold a slot, `waiting` those that want one.
+//! - Never more jobs that a lane counts hold a slot of it than its limit.
+//! - Of these, `running` counts those that hold a slot, `waiting` those that want one. Jobs of a type without limit and
+//!   depth are counted nowhere, also in a lane that another type gives a limit to.
 //!
 //! Elsewhere: choosing the next job ([`crate::schedule`]); keeping the counts, which follows from
 //! how jobs move ([`crate::world`]).

@@ -267,6 +267,31 @@ pub async fn an_aged_job_is_seen_behind_delayed_ones_that_are_due_now(lab: Lab) 
     clean(&node.store).await
 }
 
+pub async fn an_aged_job_that_needs_no_slot_is_seen_in_a_full_lane(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    for _ in 0..3 {
+        enqueue(&node, "pair", "p1", BACKGROUND).await?;
+    }
+    ensure!(claim(&lab, &node, 9).await?.len() == 2, "the lane is full");
+    // Older than the guest, and of no use in a full lane.
+    let due = node.store.now().await?.plus(Span::secs(1));
+    node.store.commit(Enqueue { not_before: Some(due), ..job("pair", "p1") }, Actor::Api).await?;
+    lab.advance(Span::secs(2));
+    let old = enqueue(&node, "guest", "p1", 300).await?;
+    lab.advance(Span::secs(16));
+    for _ in 0..3 {
+        enqueue(&node, "guest", "p1", BACKGROUND).await?;
+    }
+    for _ in 0..4 {
+        enqueue(&node, "guest", "p1", INTERACTIVE).await?;
+    }
+    let order = one_by_one(&lab, &node, 8, old.id).await?;
+    let (i, b) = ((INTERACTIVE, false), (BACKGROUND, false));
+    ensure!(order == [i, i, i, (300, true), i, b, b, b], "{order:?}");
+    clean(&node.store).await
+}
+
 /// Jobs of another type that wait in the same lane: more than anybody would read through.
 const AHEAD: usize = 3_000;
 

@@ -251,6 +251,7 @@ cases! {
     lanes::a_flooding_project_delays_another_by_one_job_a_turn: OneNode,
     lanes::interactive_goes_first_until_background_has_waited_too_long: OneNode,
     lanes::an_aged_job_of_a_high_number_is_seen_behind_fresh_ones: OneNode,
+    lanes::an_aged_job_that_needs_no_slot_is_seen_in_a_full_lane: OneNode,
     lanes::an_aged_job_is_seen_behind_delayed_ones_that_are_due_now: OneNode,
     lanes::whoever_asks_for_one_type_does_not_wait_behind_thousands_of_another: OneNode,
     lanes::one_claim_sees_as_many_aged_jobs_as_it_can_take: OneNode,

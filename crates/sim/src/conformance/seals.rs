@@ -2,7 +2,7 @@
 
 use super::steps::{claim_one, clean, done, enqueue, history};
 use super::tampering::{bytes, disarm, ended_job, uuid};
-use crate::lab::{Lab, Node, echo, name};
+use crate::lab::{Lab, Node, Place, echo, name};
 use anyhow::{Context, Result, ensure};
 use baton_core::audit::Report;
 use baton_core::command::Actor;
@@ -181,11 +181,17 @@ pub async fn a_tail_cut_off_with_its_rows_turned_back_is_found(lab: Lab) -> Resu
     // The claim never happened.
     let id = uuid(&lab, job.id.0);
     let head = bytes(&lab, queued.first().context("it was queued")?.event.hash);
+    let links = match lab.place {
+        Place::Postgres => String::new(),
+        Place::Sqlite | Place::SqliteDisk => {
+            format!(", head_pos = (SELECT pos FROM event WHERE subject = {id} AND n = 1)")
+        }
+    };
     node.store
         .raw(&format!(
             "DELETE FROM event WHERE subject = {id} AND n = 2; \
              UPDATE live SET state = 'queued', phase = 1, slot = 1, due_at = since, worker = NULL, lease_until = NULL, \
-             attempts = 0, token = 0, started_at = NULL, head_n = 1, head_hash = {head} WHERE id = {id}"
+             attempts = 0, token = 0, started_at = NULL, head_n = 1, head_hash = {head}{links} WHERE id = {id}"
         ))
         .await?;
     says(&node, &["seal_count"]).await

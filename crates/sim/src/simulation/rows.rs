@@ -61,7 +61,7 @@ fn decisions(jobs: &[JobRecord], cases: &Cases) -> Result<()> {
 /// No lane is over its limit, whatever its row says.
 fn lanes(jobs: &[JobRecord]) -> Result<()> {
     let mut running: BTreeMap<_, u32> = BTreeMap::new();
-    for JobRecord { job, .. } in jobs.iter().filter(|record| record.job.status.holds_slot()) {
+    for JobRecord { job, .. } in jobs.iter().filter(|record| record.job.lane.kept && record.job.status.holds_slot()) {
         let held = running.entry((&job.org, &job.lane.key)).or_default();
         *held += 1;
         let limit = kinds::limits(job.lane.key.as_str());

@@ -46,6 +46,7 @@ fn heads_sql(lanes: &str) -> String {
     let given = "w.open AND (k.running IS NOT NULL OR NOT w.has_row)";
     let room = "CASE WHEN k.max IS NULL THEN $3::bigint ELSE least($3::bigint, \
          CASE WHEN w.way < 0 THEN k.max ELSE greatest(k.max - k.running, 0) END) END";
+    let most = format!("CASE WHEN v.needs = 0 THEN $3::bigint ELSE {room} END");
     format!(
         "{lanes} \
          SELECT w.way, w.org, w.lane, w.looked, w.open, w.has_row, k.max, k.running, k.waiting, k.outside, k.burst, h.* \
@@ -56,12 +57,12 @@ fn heads_sql(lanes: &str) -> String {
          SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND v.class >= w.class \
          AND l.phase = 1 AND l.class = v.class AND l.needs = v.needs AND l.type = v.type AND l.version = v.version \
          AND l.org = w.org AND l.lane = w.lane AND {wanted} ORDER BY l.priority, l.ord \
-         LIMIT CASE WHEN v.needs = 0 THEN $3::bigint ELSE {room} END FOR UPDATE SKIP LOCKED) l \
-         UNION ALL SELECT o.* FROM (SELECT DISTINCT a.type, a.version FROM there a WHERE a.class = 1 \
+         LIMIT {most} FOR UPDATE SKIP LOCKED) l \
+         UNION ALL SELECT o.* FROM (SELECT a.needs, a.type, a.version FROM there a WHERE a.class = 1 \
          AND EXISTS (SELECT 1 FROM there i WHERE i.class = 0)) v \
          CROSS JOIN LATERAL (SELECT {LIVE} FROM live l WHERE {given} AND l.phase = 1 AND l.slot = 1 AND l.class = 1 \
-         AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane \
-         AND {wanted} ORDER BY l.since LIMIT {room} FOR UPDATE SKIP LOCKED) o) l \
+         AND l.needs = v.needs AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane \
+         AND {wanted} ORDER BY l.since LIMIT {most} FOR UPDATE SKIP LOCKED) o) l \
          CROSS JOIN LATERAL (SELECT payload FROM job y WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true"
     )
 }

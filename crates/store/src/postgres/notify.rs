@@ -37,8 +37,8 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub fn post(&self, stirred: Stirred) {
-        let bits = if stirred.jobs { JOBS } else { 0 }
-            | if stirred.outside { OUTSIDE } else { 0 }
+        // Another node may serve what only workers serve here.
+        let bits = if stirred.jobs || stirred.outside { JOBS | OUTSIDE } else { 0 }
             | if stirred.timers { TIMERS } else { 0 }
             | if stirred.events { EVENTS } else { 0 }
             | if stirred.leases { LEASES } else { 0 }

@@ -28,7 +28,7 @@ const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHE
 static FIRST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload, l.late FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND (l.slot AND l.kept) = ?6 AND l.type = ?3
+         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND (l.slot AND l.kept) = ?6 AND l.slot = 1 AND l.type = ?3
          AND l.priority = ?4 ORDER BY l.ord LIMIT ?5",
         rows::LIVE
     )
@@ -39,7 +39,7 @@ static LATE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload, false FROM live l INDEXED BY live_late CROSS JOIN job j ON j.ord = l.ord
          WHERE l.phase = 1 AND l.slot = 1 AND l.class = 1 AND l.late = 1 AND l.org = ?1 AND l.lane = ?2
-         ORDER BY l.since LIMIT ?3",
+         AND (l.slot AND l.kept) = ?4 ORDER BY l.since LIMIT ?3",
         rows::LIVE
     )
 });
@@ -61,15 +61,13 @@ impl Aged<'_> {
     /// Adds those that have waited for longest and are not there yet.
     pub fn join(&mut self, heads: &mut Vec<Candidate>) -> rusqlite::Result<()> {
         let (org, lane) = (self.lane.0.as_str(), self.lane.1.as_str());
-        let mut longest = BTreeMap::new();
         let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
-        for (needs, most) in (0..).zip(self.most) {
+        let mut late = self.conn.prepare_cached(&LATE)?;
+        let there: BTreeSet<JobId> = heads.iter().map(|head| head.job.id).collect();
+        for (needs, most) in (0..).zip(self.most).filter(|(_, most)| *most > 0) {
             let limit = row_limit(SCAN_MAX.max(most));
-            let types = match most {
-                0 => Vec::new(),
-                _ => self.types.of(self.conn, (Class::Background.number(), org, lane, needs))?,
-            };
-            for kind in types {
+            let mut longest = BTreeMap::new();
+            for kind in self.types.of(self.conn, (Class::Background.number(), org, lane, needs))? {
                 let mut priority = i32::MIN;
                 for _ in 0..PRIORITIES_MAX {
                     let after = (org, lane, &kind, priority, needs);
@@ -78,12 +76,9 @@ impl Aged<'_> {
                     self.take(first.query((org, lane, &kind, priority, limit, needs))?, most, &mut longest)?;
                 }
             }
+            self.take(late.query((org, lane, limit, needs))?, most, &mut longest)?;
+            heads.extend(longest.into_values().filter(|aged| !there.contains(&aged.job.id)));
         }
-        let most = self.most[0].max(self.most[1]);
-        let mut late = self.conn.prepare_cached(&LATE)?;
-        self.take(late.query((org, lane, row_limit(SCAN_MAX.max(most))))?, most, &mut longest)?;
-        let there: BTreeSet<JobId> = heads.iter().map(|head| head.job.id).collect();
-        heads.extend(longest.into_values().filter(|aged| !there.contains(&aged.job.id)));
         Ok(())
     }
 
@@ -111,7 +106,7 @@ impl Aged<'_> {
             found += 1;
             let aged = candidate(row, job, self.arrivals)?;
             longest.insert((aged.job.since, aged.place.order), aged);
-            if longest.len() > self.most[0] + self.most[1] {
+            if longest.len() > most {
                 longest.pop_last();
             }
         }

@@ -1,5 +1,6 @@
 //! Verifying the whole history, in one snapshot on a reading connection.
 
+use super::links::{Link, Links};
 use super::{Db, audit_run, rows as row, store_error};
 use crate::error::StoreError;
 use baton_core::audit::{Chains, Claimed, Prunings, Report, Seals};
@@ -59,7 +60,7 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
          coalesce(l.head_hash, j.head_hash, d.head_hash, o.head_hash, r.head_hash, a.head_hash),
          coalesce(l.state, j.state, r.state),
          CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload
-         WHEN 'job.completed' THEN j.result END
+         WHEN 'job.completed' THEN j.result END, e.prev, coalesce(l.head_pos, j.head_pos)
          FROM event e
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject
          LEFT JOIN live l ON l.ord = j.ord
@@ -70,11 +71,11 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
          WHERE e.org = ?1 AND e.pos = ?2",
         row::EVENT
     ))?;
-    let mut chains = Chains::default();
+    let (mut chains, mut links) = (Chains::default(), Links::default());
     let mut found = places.query([])?;
     while let Some(place) = found.next()? {
         told.query_row((place.get_ref(0)?.as_str()?, place.get::<_, i64>(1)?), |row| {
-            let (_, event) = row::event(row)?;
+            let (pos, event) = row::event(row)?;
             let claimed = match row.get::<_, Option<i64>>(row::EVENT_LEN)? {
                 Some(n) => {
                     let hash = row::digest(row, row::EVENT_LEN + 1)?;
@@ -83,10 +84,14 @@ fn chains(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> {
                 None => None,
             };
             let body = row.get_ref(row::EVENT_LEN + 3)?.as_bytes_or_null()?.map(|text| Digest::of(&[text]));
+            let head_pos: Option<i64> = row.get(row::EVENT_LEN + 5)?;
+            let head = claimed.as_ref().zip(head_pos).map(|(claimed, pos)| (claimed.n, pos));
+            links.event(report, &event, &Link { pos, prev: row.get(row::EVENT_LEN + 4)?, head });
             chains.event(report, &event, claimed, body);
             Ok(())
         })?;
     }
+    links.finish(report);
     chains.finish(report);
     Ok(())
 }
@@ -117,6 +122,8 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
     // All are looked for only if the last one is missing: CASE, because of AND it might do the second first.
     const NO_LINKED: &str = "CASE WHEN EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id
          AND e.pos = coalesce((SELECT l.head_pos FROM live l WHERE l.ord = r.ord), r.head_pos)) THEN false
+         WHEN EXISTS (SELECT 1 FROM event e INDEXED BY event_by_subject WHERE e.org = r.org AND e.subject = r.id
+         AND e.prev IS NULL) THEN false
          ELSE NOT EXISTS (SELECT 1 FROM event e WHERE e.org = r.org AND e.subject = r.id) END";
     let checks = [
         ("no_history", format!("SELECT org, id FROM job r WHERE {NO_LINKED}")),

@@ -4,13 +4,13 @@ use super::rows;
 use baton_core::job::prune::Stub;
 use rusqlite::Connection;
 
-/// From the first to the last. Those from before events were linked stand in the index of subjects.
+/// From the first to the last. Links only lead back, so whatever they say, the walk ends. Those from before events were linked stand in the index of subjects.
 const OF_JOB: &str = "WITH RECURSIVE told(n, pos, hash, prev) AS (
      SELECT e.n, e.pos, e.hash, e.prev FROM job j CROSS JOIN event e ON e.org = j.org AND e.pos = j.head_pos
          WHERE j.org = ?1 AND j.id = ?2 AND e.subject = ?2
      UNION ALL
      SELECT e.n, e.pos, e.hash, e.prev FROM told t CROSS JOIN event e ON e.org = ?1 AND e.pos = t.prev
-         WHERE e.subject = ?2)
+         WHERE e.subject = ?2 AND e.pos < t.pos)
      SELECT pos, hash, n FROM told
      UNION ALL SELECT pos, hash, n FROM event INDEXED BY event_by_subject WHERE org = ?1 AND subject = ?2 AND prev IS NULL ORDER BY n";
 

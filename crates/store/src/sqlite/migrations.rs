@@ -33,7 +33,10 @@ const ALL: [Migration; 8] = [
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes
 /// it all or nothing.
 pub(super) fn run(conn: &mut Connection) -> Result<(), OpenError> {
-    run_all(conn, &ALL)
+    // An index of a long history is sorted where there is room, not in memory.
+    conn.execute_batch("PRAGMA temp_store = FILE").map_err(database)?;
+    run_all(conn, &ALL)?;
+    conn.execute_batch("PRAGMA temp_store = MEMORY").map_err(database)
 }
 
 /// For looking only: whether all have run. `None` if there never was a database of ours.

@@ -17,6 +17,7 @@ mod data_dir;
 #[cfg(feature = "faults")]
 mod disk;
 mod history;
+mod links;
 mod load;
 mod many;
 mod migrations;

@@ -2,6 +2,7 @@
 //! and what retention removes.
 
 use super::store_error;
+use super::write::one;
 use crate::error::StoreError;
 use baton_core::job::{Ending, Job};
 use baton_core::{OrgId, World};
@@ -104,13 +105,8 @@ pub(super) fn pruned(conn: &Connection, world: &World) -> Result<(), StoreError>
 
 /// A job without a history, with everything that names it.
 fn delete(conn: &Connection, org: &OrgId, job: &[u8]) -> Result<(), StoreError> {
-    for sql in [
-        "DELETE FROM dead_letter WHERE org = ?1 AND id = ?2",
-        "DELETE FROM dropped WHERE org = ?1 AND job = ?2",
-        "DELETE FROM job WHERE org = ?1 AND id = ?2",
-    ] {
-        let done = conn.prepare_cached(sql).and_then(|mut delete| delete.execute((org.as_str(), job)));
-        done.map_err(store_error)?;
-    }
-    Ok(())
+    let run = |sql: &str| conn.prepare_cached(sql).and_then(|mut delete| delete.execute((org.as_str(), job)));
+    run("DELETE FROM dead_letter WHERE org = ?1 AND id = ?2").map_err(store_error)?;
+    run("DELETE FROM dropped WHERE org = ?1 AND job = ?2").map_err(store_error)?;
+    one(run("DELETE FROM job WHERE org = ?1 AND id = ?2"), "the removal of an ended job")
 }

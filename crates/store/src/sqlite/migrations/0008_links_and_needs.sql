@@ -1,6 +1,6 @@
 -- The events of a job are found by going back from its last one, each naming the place of the one before, instead of in an
--- index: that was an entry more for every event, and is asked for only when jobs are pruned. Nothing means anything else
--- than before.
+-- index: that was an entry more for every event, and is asked for only when jobs are pruned. That a job has no two events of
+-- one number is from now on a matter of the one writer, who counts them on the job's row, and of audits.
 
 -- The place of the event before it, for events of jobs; 0 if there is none, or if it is in the index. None for all others.
 ALTER TABLE event ADD COLUMN prev INTEGER;
