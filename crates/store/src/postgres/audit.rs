@@ -86,14 +86,14 @@ async fn chains(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreEr
          coalesce(l.state, j.state, r.state), \
          sha256(convert_to(CASE e.kind WHEN 'job.queued' THEN j.payload WHEN 'job.merged' THEN j.payload \
          WHEN 'job.completed' THEN j.result END, 'UTF8')) \
-         FROM (SELECT * FROM event WHERE (org, subject, n) > ($1, $2, $3) ORDER BY org, subject, n LIMIT $4) e \
+         FROM (SELECT * FROM event WHERE (subject, org, n) > ($2, $1, $3) ORDER BY subject, org, n LIMIT $4) e \
          LEFT JOIN live l ON l.org = e.org AND l.id = e.subject \
          LEFT JOIN job j ON j.org = e.org AND j.id = e.subject \
          LEFT JOIN definition d ON d.org = e.org AND d.id = e.subject \
          LEFT JOIN doc o ON o.org = e.org AND o.id = e.subject \
          LEFT JOIN run r ON r.org = e.org AND r.id = e.subject \
          LEFT JOIN run_agent a ON a.org = e.org AND a.id = e.subject \
-         ORDER BY e.org, e.subject, e.n",
+         ORDER BY e.subject, e.org, e.n",
         rows::EVENT
     );
     let mut chains = Chains::default();
@@ -186,8 +186,8 @@ async fn rows_without(tx: &Transaction<'_>, report: &mut Report) -> Result<(), S
 
 /// What was removed is what the events say was removed.
 async fn pruned(tx: &Transaction<'_>, report: &mut Report) -> Result<(), StoreError> {
-    let told = "SELECT org, subject, n, data FROM event WHERE kind = 'retention.pruned' AND (org, subject, n) > ($1, $2, $3) \
-                ORDER BY org, subject, n LIMIT $4";
+    let told = "SELECT org, subject, n, data FROM event WHERE kind = 'retention.pruned' AND (subject, org, n) > ($2, $1, $3) \
+                ORDER BY subject, org, n LIMIT $4";
     let removed = "SELECT pos, hash FROM pruned WHERE org = $1 AND by = $2 AND n = $3 ORDER BY pos";
     let mut checker = Prunings::default();
     let mut after = (String::new(), Uuid::nil(), 0i64);
