@@ -82,8 +82,7 @@ fn lane(ask: &Ask, id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &E
         if !job.claimable(env.now) || !entry.is_some_and(|entry| ask.serves(entry.served)) {
             continue;
         }
-        let needs_slot = job.lane.kept && !job.status.holds_slot();
-        let head = Head { place, since: job.since, needs_slot, item: Offered { job: id, payload } };
+        let head = Head { place, since: job.since, needs_slot: job.needs_slot(), item: Offered { job: id, payload } };
         queues[usize::from(Class::of(head.place.priority) == Class::Background)].push(head);
     }
     let [interactive, background] = queues.map(|mut queue| {

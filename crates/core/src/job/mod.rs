@@ -378,6 +378,11 @@ impl Job {
         self.status.is_ended()
     }
 
+    /// Whether a slot of its lane must be free before it can be handed out: it is counted there, and holds none yet.
+    pub const fn needs_slot(&self) -> bool {
+        self.lane.kept && !self.status.holds_slot()
+    }
+
     /// One of all those from outside that stand in project lanes.
     pub fn in_crowd(&self) -> bool {
         self.outside && self.lane.key.is_project()
