@@ -15,7 +15,7 @@ use baton_core::job::settle::{self, Settle, Settled};
 use baton_core::job::{Failure, Fence};
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
-use baton_store::{Ask, CommitError, Leased, StoreError, Turn, step_back};
+use baton_store::{Ask, CommitError, Leased, Look, StoreError, Turn, step_back};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -51,14 +51,24 @@ pub(crate) struct Pool {
     pending: Vec<Pending>,
     turns: Turns,
     fruitless: u32,
+    /// Until then nothing is expected but successors of jobs that run here: the last look everywhere found less than was
+    /// wanted, and nobody has rung since.
+    calm_until: Option<Instant>,
 }
 
 pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
     let mut jobs = shared.store.watch_jobs();
     let mut stopping = shared.stopping.subscribe();
     let mut leases = shared.store.watch_leases();
-    let mut pool =
-        Pool { shared, crew, running: JoinSet::new(), pending: Vec::new(), turns: Turns::default(), fruitless: 0 };
+    let mut pool = Pool {
+        shared,
+        crew,
+        running: JoinSet::new(),
+        pending: Vec::new(),
+        turns: Turns::default(),
+        fruitless: 0,
+        calm_until: None,
+    };
     loop {
         // Before what is free is counted: whose handler has ended makes room in the same commit that settles it.
         pool.collect();
@@ -67,7 +77,9 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
             return;
         }
         // Before claiming, so that what becomes claimable meanwhile is not missed.
-        jobs.mark_unchanged();
+        if jobs.borrow_and_update().has_changed() {
+            pool.calm_until = None;
+        }
         leases.mark_unchanged();
         let wants = if stop.is_some() { 0 } else { pool.free() };
         let next = pool.turn(wants).await;
@@ -81,7 +93,7 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
             Next::More => pool.shared.options.poll_every,
             Next::Further if pool.fruitless <= FRUITLESS_MAX => Duration::ZERO,
             Next::Further => TROUBLE_PAUSE,
-            Next::At(rest) => rest.min(pool.shared.options.poll_every),
+            Next::At(rest) => rest,
             Next::Trouble => TROUBLE_PAUSE,
         };
         pool.wait(&mut jobs, &mut stopping, rest, stop).await;
@@ -118,6 +130,7 @@ impl Pool {
         let node = &self.shared.options.node;
         let actor = Actor::Worker(node.clone());
         let asked_at = Instant::now();
+        let calm_until = self.calm_until.filter(|until| *until > asked_at && !self.pending.is_empty());
         let settles = self.pending.iter().map(|p| (p.settle.clone(), actor.clone())).collect();
         let ask = (wants > 0).then(|| Ask {
             worker: node.clone(),
@@ -125,7 +138,9 @@ impl Pool {
             slots: wants,
             turns: self.turns.clone(),
             scope: None,
+            look: if calm_until.is_some() { Look::Successors } else { Look::Everywhere },
         });
+        self.calm_until = None;
         match self.shared.store.turn(settles, ask).await {
             Ok(Turn { settled, leased, next_due, now, turns, more }) => {
                 let trouble = self.settled(settled);
@@ -135,13 +150,22 @@ impl Pool {
                 let filled = leased.len() == wants && wants > 0;
                 self.fruitless = if more && leased.is_empty() { self.fruitless.saturating_add(1) } else { 0 };
                 leased.into_iter().for_each(|job| self.begin(job, asked_at));
-                match next_due {
-                    _ if trouble => Next::Trouble,
-                    _ if filled => Next::More,
-                    _ if more => Next::Further,
-                    Some(due) => Next::At(due.since(now).to_std().max(REST_MIN)),
-                    None => Next::At(self.shared.options.poll_every),
+                if trouble {
+                    return Next::Trouble;
+                } else if filled {
+                    return Next::More;
+                } else if more {
+                    return Next::Further;
+                } else if wants == 0 {
+                    return Next::At(self.shared.options.poll_every);
                 }
+                let rest = match (calm_until, next_due) {
+                    (Some(until), _) => until - asked_at,
+                    (None, Some(due)) => due.since(now).to_std().max(REST_MIN).min(self.shared.options.poll_every),
+                    (None, None) => self.shared.options.poll_every,
+                };
+                self.calm_until = Some(asked_at + rest);
+                Next::At(rest)
             }
             Err(e) => {
                 self.shared.trouble(&e);
@@ -350,7 +374,8 @@ impl Pool {
                 self.gather().await;
             }
             Ok(()) = stopping.changed() => {}
-            Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => {}
+            // Somebody may end before the next turn: it must look for more than successors all the same.
+            Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => self.calm_until = None,
             () = tokio::time::sleep(rest) => {}
         }
         self.time_out();

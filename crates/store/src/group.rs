@@ -65,6 +65,16 @@ pub struct Ask {
     pub turns: Turns,
     /// What a worker from outside reaches; one of this node's reaches all that its binary can run.
     pub scope: Option<Scope>,
+    pub look: Look,
+}
+
+/// Where jobs are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    Everywhere,
+    /// Only for successors of jobs that the same group moves, in their lanes. Enough for whoever has looked everywhere,
+    /// found less than was wanted, and was not told of anything since; far cheaper where few jobs move at a time.
+    Successors,
 }
 
 /// How far an ask reaches.
@@ -79,6 +89,11 @@ pub struct Scope {
 impl Ask {
     pub(crate) fn lanes(&self) -> Option<&BTreeSet<LaneKey>> {
         self.scope.as_ref()?.lanes.as_ref()
+    }
+
+    /// A worker from outside always looks everywhere that it reaches.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        self.look == Look::Everywhere || self.scope.is_some()
     }
 
     pub(crate) fn org(&self) -> Option<&OrgId> {

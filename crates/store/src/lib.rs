@@ -42,7 +42,7 @@ mod store;
 pub use checkup::{Checkup, Place, Server};
 pub use cursor::{BadCursor, Cursor};
 pub use error::{CommitError, OpenError, StoreError};
-pub use group::{Answer, Ask, GROUP_MAX, Leased, Once, QUEUE_MAX, Scope, Turn};
+pub use group::{Answer, Ask, GROUP_MAX, Leased, Look, Once, QUEUE_MAX, Scope, Turn};
 pub use open::{Backend, Corrupt, OpenOptions};
 pub use order::Order;
 pub use ports::{Clock, Entropy, Observer, Shapes};

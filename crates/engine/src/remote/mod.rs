@@ -20,7 +20,7 @@ use baton_core::job::{Context, Progress};
 use baton_core::lane::{self, LaneKey};
 use baton_core::run::remote::{Errand, Withdraw, is_tool_type};
 use baton_core::{Micros, ProjectId, TypeName};
-use baton_store::{Ask, CommitError, Leased, Scope, Store, StoreError, Turn};
+use baton_store::{Ask, CommitError, Leased, Look, Scope, Store, StoreError, Turn};
 use futures_util::future::join_all;
 use line::{Line, Lines};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +164,14 @@ impl Workers {
         }
         let turns = line.turns.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let scope = Scope { org: org.clone(), lanes: lanes(wanted, &defs), projects: wanted.projects.clone() };
-        Some(Ask { worker: wanted.worker.id(), kinds, slots: wanted.max, turns, scope: Some(scope) })
+        Some(Ask {
+            worker: wanted.worker.id(),
+            kinds,
+            slots: wanted.max,
+            turns,
+            scope: Some(scope),
+            look: Look::Everywhere,
+        })
     }
 
     fn handed(&self, wanted: &Wanted, leased: Vec<Leased>) -> Vec<Handed> {

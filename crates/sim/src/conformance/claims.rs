@@ -11,7 +11,7 @@ use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Outcome;
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
-use baton_store::Ask;
+use baton_store::{Ask, Look};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;
 
@@ -52,7 +52,14 @@ pub async fn only_the_kinds_asked_for_are_claimed(lab: Lab) -> Result<()> {
         node.store.commit(Enqueue { kind: name(of), ..echo() }, Actor::Api).await?;
     }
     let of = |kinds: Vec<Kind>| {
-        node.store.claim(Ask { worker: node.name.clone(), kinds, slots: 9, turns: Turns::default(), scope: None })
+        node.store.claim(Ask {
+            worker: node.name.clone(),
+            kinds,
+            slots: 9,
+            turns: Turns::default(),
+            scope: None,
+            look: Look::Everywhere,
+        })
     };
     ensure!(of(vec![]).await?.leased.is_empty(), "a worker that can do nothing gets nothing");
     ensure!(of(vec![kind("echo", 1), kind("moon", 9)]).await?.leased.is_empty(), "the version is part of the kind");
@@ -75,6 +82,7 @@ pub async fn jobs_of_other_kinds_do_not_stand_in_the_way(lab: Lab) -> Result<()>
         slots: 1,
         turns: Turns::default(),
         scope: None,
+        look: Look::Everywhere,
     };
     let leased = node.store.claim(echoes).await?.leased;
     ensure!(leased.iter().map(|l| l.job.id).eq([last.id]));

@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Room for everybody: these cases are not about caps.
-fn roomy(lab: Lab) -> Lab {
+pub(super) fn roomy(lab: Lab) -> Lab {
     lab_with(lab, Rules { max_per_project: 100_000, max_global: 1_000_000, ..Rules::default() })
 }
 
-async fn enqueue(node: &Node, kind: &str, project: &str, priority: i32) -> Result<Job> {
+pub(super) async fn enqueue(node: &Node, kind: &str, project: &str, priority: i32) -> Result<Job> {
     let order = Enqueue { priority: Some(priority), ..job(kind, project) };
     Ok(node.store.commit(order, Actor::Api).await?.job)
 }
@@ -441,6 +441,27 @@ pub async fn many_lanes_that_are_full_do_not_hide_one_that_is_not(lab: Lab) -> R
         }
         ensure!(turn.more, "it said that there was no more");
     }
+    Ok(())
+}
+
+pub async fn lanes_that_have_emptied_do_not_hide_one_that_has_not(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    const EMPTIED: usize = 2_200;
+    let jobs: Vec<Enqueue> = (0..EMPTIED).map(|n| job("one", &format!("gone-{n:04}"))).collect();
+    for chunk in jobs.chunks(1_000) {
+        node.store.commit(Batch { org: OrgId::default(), jobs: chunk.to_vec() }, Actor::Api).await?;
+    }
+    let mut running = 0;
+    while running < EMPTIED {
+        let leased = claim(&lab, &node, 1_000).await?;
+        ensure!(!leased.is_empty(), "{running} run, and no more are found");
+        running += leased.len();
+    }
+    // Found with the first look, though nobody has looked at any of the others since.
+    let last = enqueue(&node, "one", "zzz", BACKGROUND).await?;
+    let found = claim(&lab, &node, 2).await?;
+    ensure!(found.iter().map(|l| l.job.id).eq([last.id]), "{found:?}");
     Ok(())
 }
 

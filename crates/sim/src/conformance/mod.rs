@@ -29,6 +29,7 @@ mod retention;
 mod runs;
 mod seals;
 pub(crate) mod steps;
+mod successors;
 mod tampering;
 mod tenants;
 mod timers;
@@ -245,6 +246,10 @@ cases! {
     limits::any_text_survives: OneNode,
     lanes::a_lane_gives_no_more_than_its_limit: OneNode,
     lanes::settling_hands_the_slot_to_the_lanes_next_in_the_same_commit: OneNode,
+    successors::successors_come_from_the_lanes_of_jobs_that_end_and_no_other: OneNode,
+    successors::a_paused_lane_has_no_successors: OneNode,
+    successors::successors_of_other_kinds_are_left_where_they_are: OneNode,
+    successors::successors_come_in_the_same_order_as_with_a_look_everywhere: OneNode,
     lanes::waiting_for_a_tool_keeps_the_slot_and_other_waiting_gives_it_back: OneNode,
     lanes::a_job_that_goes_on_needs_no_free_slot: OneNode,
     lanes::types_with_and_without_a_limit_share_a_lane_and_only_those_with_one_are_counted: OneNode,
@@ -258,6 +263,7 @@ cases! {
     lanes::a_paused_lane_gives_nothing_until_it_is_resumed: OneNode,
     lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
     lanes::many_lanes_that_are_full_do_not_hide_one_that_is_not: OneNode,
+    lanes::lanes_that_have_emptied_do_not_hide_one_that_has_not: OneNode,
     lanes::lanes_that_count_nothing_are_forgotten: OneNode,
     lanes::lanes_are_listed_page_by_page: OneNode,
     lanes::a_late_worker_does_not_free_a_slot_twice: OneNode,

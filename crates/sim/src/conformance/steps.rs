@@ -9,7 +9,7 @@ use baton_core::job::{Fence, Job};
 use baton_core::rng::Rng;
 use baton_core::schedule::Turns;
 use baton_core::{JobId, Json, OrgId};
-use baton_store::{Ask, Cursor, Entropy, EventRow, Filter, JobRecord, Leased, ListJobs, Order, Store};
+use baton_store::{Ask, Cursor, Entropy, EventRow, Filter, JobRecord, Leased, ListJobs, Look, Order, Store};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn chance() -> Result<(u64, Rng)> {
 /// Asks for jobs of every kind the lab knows.
 pub(super) fn ask(lab: &Lab, node: &Node, slots: usize) -> Ask {
     let kinds = lab.definitions.job_types().map(|t| t.kind()).collect();
-    Ask { worker: node.name.clone(), kinds, slots, turns: Turns::default(), scope: None }
+    Ask { worker: node.name.clone(), kinds, slots, turns: Turns::default(), scope: None, look: Look::Everywhere }
 }
 
 pub(super) async fn claim(lab: &Lab, node: &Node, slots: usize) -> Result<Vec<Leased>> {

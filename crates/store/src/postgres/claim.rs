@@ -7,7 +7,8 @@
 
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
-use super::statements::LIVE;
+use super::statements::{LIVE, LIVE_LEN};
+use super::successors;
 use super::write::int;
 use crate::group::Ask;
 use crate::hand_out::{Candidate, Found, LOOK_MAX, PROBE, SCAN_MAX};
@@ -148,6 +149,7 @@ pub(super) struct Asking {
     orgs: [String; 2],
     lanes: Option<Vec<String>>,
     projects: Option<Vec<String>>,
+    everywhere: bool,
 }
 
 /// Greater than the name of every org.
@@ -174,20 +176,26 @@ impl Asking {
             lanes: ask.lanes().map(|lanes| lanes.iter().map(ToString::to_string).collect()),
             projects: (ask.scope.as_ref())
                 .and_then(|scope| Some(scope.projects.as_ref()?.iter().map(ToString::to_string).collect())),
+            everywhere: ask.is_everywhere(),
         }
     }
 
     /// `jobs` are those that the group's commands move.
     pub async fn send(&self, link: &Link, jobs: &(Vec<&str>, Vec<Uuid>)) -> std::result::Result<Vec<Row>, Error> {
+        let s = &link.statements;
+        if !self.everywhere {
+            let params: [&(dyn ToSql + Sync); 5] = [&self.types, &self.versions, &jobs.0, &jobs.1, &self.want];
+            return link.client.query(&s.successors, &params).await;
+        }
         let ([first, last], [here, there]) = (&self.orgs, &self.from);
         let heads: [&(dyn ToSql + Sync); 9] =
             [&self.types, &self.versions, &self.want, &self.projects, &jobs.0, &jobs.1, first, last, &self.lanes];
         if self.lanes.is_some() {
-            return link.client.query(&link.statements.named, &heads).await;
+            return link.client.query(&s.named, &heads).await;
         }
         let walk: [&(dyn ToSql + Sync); 6] = [&here.0, &here.1, &self.enough[0], &there.0, &there.1, &self.enough[1]];
         let params: Vec<_> = heads.into_iter().chain(walk).collect();
-        link.client.query(&link.statements.walk, &params).await
+        link.client.query(&s.walk, &params).await
     }
 }
 
@@ -217,6 +225,9 @@ impl Way {
 
 /// Puts the answer together. Lanes that could be locked become part of the world.
 pub(super) fn found(world: &mut World, asking: &Asking, answer: &[Row]) -> Result<Found> {
+    if !asking.everywhere {
+        return successors::found(world, answer);
+    }
     let mut found = Found::default();
     let mut ways: [Way; 4] = Default::default();
     for row in answer {
@@ -242,7 +253,7 @@ pub(super) fn found(world: &mut World, asking: &Asking, answer: &[Row]) -> Resul
             found.more |= walked.is_some();
             continue;
         }
-        let candidate = candidate(row)?;
+        let candidate = candidate(row, HEAD)?;
         if !heads.iter().any(|head| head.job.id == candidate.job.id) {
             heads.push(candidate);
         }
@@ -278,10 +289,11 @@ pub(super) fn lane_row(row: &Row, from: usize) -> Result<lane::Row> {
     })
 }
 
-fn candidate(row: &Row) -> Result<Candidate> {
-    let job = rows::live_job_from(row, HEAD)?;
-    let place = Place { priority: job.priority, order: get(row, HEAD + rows::LIVE_ORD)? };
-    Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, HEAD + super::statements::LIVE_LEN)?) })
+/// A job whose columns begin there, and behind them its payload.
+pub(super) fn candidate(row: &Row, from: usize) -> Result<Candidate> {
+    let job = rows::live_job_from(row, from)?;
+    let place = Place { priority: job.priority, order: get(row, from + rows::LIVE_ORD)? };
+    Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, from + LIVE_LEN)?) })
 }
 
 #[cfg(test)]
@@ -310,6 +322,7 @@ mod tests {
             orgs: [String::new(), LAST_ORG.to_owned()],
             lanes: None,
             projects: None,
+            everywhere: true,
         };
         let check = |ways: [Way; 2], end: Option<&str>, cut: bool| {
             let mut more = false;

@@ -133,7 +133,7 @@ impl<'a> Keys<'a> {
 }
 
 /// What `now` and whoever says the same tell before anything else: the time, the transaction, the backend.
-const NOW_LEN: usize = 3;
+pub(super) const NOW_LEN: usize = 3;
 
 /// A question that is not sent when there is nothing to ask about.
 async fn rows_if(
@@ -154,7 +154,8 @@ pub(super) async fn load(
 ) -> std::result::Result<Loaded, Failed> {
     let s = &link.statements;
     let k = Keys::of(plan);
-    let asking = !plan.asks.is_empty();
+    // Who only looks for successors is told the time with them.
+    let (asking, ticking) = (!plan.asks.is_empty(), plan.asks.iter().any(|(ask, _)| ask.is_everywhere()));
     let asks: Vec<Asking> = plan.asks.iter().map(|(ask, want)| Asking::new(ask, *want)).collect();
     type Params<'p, const N: usize> = [&'p (dyn ToSql + Sync); N];
     let definition_keys: Params<'_, 3> = [&k.definitions.0, &k.definitions.1, &k.definitions.2];
@@ -207,7 +208,7 @@ pub(super) async fn load(
     // Behind every lock that waits.
     let claiming = async {
         join!(
-            rows_if(link, asking, &s.tick, &tick_keys),
+            rows_if(link, ticking, &s.tick, &tick_keys),
             rows_if(link, !asking && !only_agents, &s.now, &[]),
             join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
         )
@@ -266,11 +267,12 @@ pub(super) async fn load(
         None => (false, None),
     };
     let mut found = Vec::with_capacity(asks.len());
-    for (ask, answers) in asks.iter().zip(answers) {
-        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, &answers)? });
+    for (ask, answers) in asks.iter().zip(&answers) {
+        found.push(Found { next_due, promoted, ..claim::found(&mut world, ask, answers)? });
     }
     freshen(link, &mut found, defs).await?;
-    let Some(now) = (if only_agents { agents.last() } else { tick.first().or(now.first()) }) else {
+    let told = tick.first().or(now.first()).or_else(|| answers.first()?.first());
+    let Some(now) = (if only_agents { agents.last() } else { told }) else {
         return Err(rows::garbled("no time").into());
     };
     Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: get(now, 1)?, backend: get(now, 2)? })

@@ -29,6 +29,7 @@ mod resolve;
 mod rows;
 mod run_rows;
 mod statements;
+mod successors;
 mod tailer;
 mod tidy;
 mod write;

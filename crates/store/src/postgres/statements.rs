@@ -211,6 +211,8 @@ statements! {
     walk = super::claim::walk_sql();
     /// The same over lanes that are named.
     named = super::claim::named_sql();
+    /// The next jobs of lanes in which others end, and the time.
+    successors = super::successors::successors_sql();
     /// Asking for the transaction's id gives it one, which it must have before it takes event
     /// positions, and by which its fate can be asked later.
     now = "SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid()";

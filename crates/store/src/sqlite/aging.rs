@@ -70,10 +70,10 @@ impl Aged<'_> {
             for kind in self.types.of(self.conn, (Class::Background.number(), org, lane, needs))? {
                 let mut priority = i32::MIN;
                 for _ in 0..PRIORITIES_MAX {
-                    let after = (org, lane, &kind, priority, needs);
+                    let after = (org, lane, kind.as_str(), priority, needs);
                     let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
                     priority = found;
-                    self.take(first.query((org, lane, &kind, priority, limit, needs))?, most, &mut longest)?;
+                    self.take(first.query((org, lane, kind.as_str(), priority, limit, needs))?, most, &mut longest)?;
                 }
             }
             self.take(late.query((org, lane, limit, needs))?, most, &mut longest)?;

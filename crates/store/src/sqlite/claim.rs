@@ -4,6 +4,7 @@ use super::aging::Aged;
 use super::arrivals::Arrivals;
 use super::load;
 use super::open_lanes::OpenLanes;
+use super::ranks::{self, Next, Rank, Ranks};
 use super::rows::{self, live_job};
 use super::types::Types;
 use super::writer::Inner;
@@ -13,7 +14,7 @@ use crate::phase;
 use crate::records::row_limit;
 use baton_core::canon::Json;
 use baton_core::job::Job;
-use baton_core::lane::LaneKey;
+use baton_core::name::TypeName;
 use baton_core::schedule::{Class, LaneId, Place};
 use baton_core::time::Span;
 use baton_core::{Micros, OrgId, World};
@@ -35,9 +36,10 @@ static HEADS: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// One look for one ask.
-struct Look<'a> {
+struct Search<'a> {
     conn: &'a Connection,
     open_lanes: &'a OpenLanes,
+    ranks: &'a mut Ranks,
     world: &'a mut World,
     ask: &'a Ask,
     /// Those before this ask in its group may take the best.
@@ -57,37 +59,79 @@ struct Look<'a> {
 }
 
 pub(super) fn find(
-    inner: &Inner,
+    inner: &mut Inner,
     (world, arrivals): (&mut World, &mut Arrivals),
     (ask, want): &(Ask, usize),
     moving: &BTreeSet<LaneId>,
     (now, aging): (Micros, Span),
 ) -> rusqlite::Result<Found> {
-    let Inner { conn, open_lanes, .. } = inner;
-    let promoted = conn
-        .prepare_cached(
-            "UPDATE live SET phase = ?1 WHERE ord IN (
-             SELECT ord FROM live INDEXED BY live_scheduled
-             WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)",
-        )?
-        .execute((phase::READY, now.0, PROMOTE_MAX))?;
-    let found = Found { promoted: promoted > 0, ..Found::default() };
+    let Inner { conn, open_lanes, ranks, .. } = inner;
+    ranks.look(conn)?;
+    let found = Found { promoted: ask.is_everywhere() && promote(conn, ranks, now)?, ..Found::default() };
     let paused = load::paused_lanes(conn)?;
     let types = Types::asked(ask);
     let (want, competing) = (*want, false);
-    let mut look =
-        Look { conn, open_lanes, world, ask, want, competing, moving, paused, types, now, aging, arrivals, found };
-    look.found.looked.interactive = look.walk(Class::Interactive)?;
-    look.competing = !look.found.lanes.is_empty();
-    look.found.looked.background = look.walk(Class::Background)?;
-    let mut found = look.found;
+    let mut search = Search {
+        conn,
+        open_lanes,
+        ranks,
+        world,
+        ask,
+        want,
+        competing,
+        moving,
+        paused,
+        types,
+        now,
+        aging,
+        arrivals,
+        found,
+    };
+    if !ask.is_everywhere() {
+        search.successors()?;
+        return Ok(search.found);
+    }
+    search.found.looked.interactive = search.walk(Class::Interactive)?;
+    search.competing = !search.found.lanes.is_empty();
+    search.found.looked.background = search.walk(Class::Background)?;
+    let mut found = search.found;
     found.next_due = conn
         .prepare_cached("SELECT min(due_at) FROM live INDEXED BY live_scheduled WHERE phase = 2")?
         .query_row([], |row| rows::maybe_micros(row, 0))?;
     Ok(found)
 }
 
-impl Look<'_> {
+/// Scheduled jobs that have come due join the ready ones; whether there were any.
+fn promote(conn: &Connection, ranks: &mut Ranks, now: Micros) -> rusqlite::Result<bool> {
+    let mut due = conn.prepare_cached(
+        "UPDATE live SET phase = ?1 WHERE ord IN (
+         SELECT ord FROM live INDEXED BY live_scheduled
+         WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3) RETURNING org, lane, slot AND kept, type, class",
+    )?;
+    let mut due = due.query((phase::READY, now.0, PROMOTE_MAX))?;
+    let mut promoted = false;
+    while let Some(row) = due.next()? {
+        promoted = true;
+        let (lane, rank) = ranks::rank(row)?;
+        let number: i16 = row.get(4)?;
+        let class = Class::ALL.into_iter().find(|class| class.number() == number);
+        ranks.put(class.ok_or(rusqlite::Error::IntegralValueOutOfRange(4, number.into()))?, lane, rank);
+    }
+    Ok(promoted)
+}
+
+impl Search<'_> {
+    /// What lanes could give in which jobs move.
+    fn successors(&mut self) -> rusqlite::Result<()> {
+        for class in Class::ALL {
+            self.competing = !self.found.lanes.is_empty();
+            for lane in self.moving {
+                self.open(lane, class)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Once round the ring of lanes that have ready jobs of a class, or until enough was found. The
     /// last lane looked at.
     fn walk(&mut self, class: Class) -> rusqlite::Result<Option<LaneId>> {
@@ -97,7 +141,8 @@ impl Look<'_> {
             Class::Background => self.want + PROBE,
         };
         let (mut at, mut wrapped, mut gave, mut looked) = (start.clone(), start.is_none(), 0, None);
-        for _ in 0..LOOK_MAX {
+        let mut looks = 0;
+        while looks < LOOK_MAX {
             if gave >= enough {
                 self.found.more = true;
                 return Ok(looked);
@@ -111,6 +156,8 @@ impl Look<'_> {
                 continue;
             };
             gave += usize::from(self.open(&lane, class)?);
+            // Where nobody stands there was nothing to look at, and nobody looks there again.
+            looks += usize::from(self.ranks.of(class, &lane).is_none_or(|ranks| !ranks.is_empty()));
             looked = Some(lane.clone());
             at = Some(lane);
         }
@@ -119,13 +166,16 @@ impl Look<'_> {
     }
 
     fn next_lane(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
-        let Some(org) = self.ask.org() else { return self.next_of_all(class, after) };
-        let after = after.map(|(_, lane)| lane);
-        if let Some(lanes) = self.ask.lanes() {
-            let next = lanes.iter().find(|lane| after.is_none_or(|after| *lane > after));
+        let org = self.ask.org();
+        if let (Some(org), Some(lanes)) = (org, self.ask.lanes()) {
+            let next = lanes.iter().find(|lane| after.is_none_or(|(_, after)| *lane > after));
             return Ok(next.map(|lane| (org.clone(), lane.clone())));
         }
-        self.next_of_org(class, org, after.map_or("", LaneKey::as_str))
+        match (self.ranks.next(class, org, after), org) {
+            (Next::Known(next), _) => Ok(next),
+            (Next::Unknown, Some(org)) => self.next_of_org(class, org, after.map_or("", |(_, lane)| lane.as_str())),
+            (Next::Unknown, None) => self.next_of_all(class, after),
+        }
     }
 
     fn next_of_all(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
@@ -166,20 +216,23 @@ impl Look<'_> {
             self.world.load_lane(org, lane, load::lane(self.conn, self.open_lanes, org, lane)?);
         }
         let moving = self.moving.contains(id);
-        let free = self.world.lane(org, lane).and_then(|row| if moving { row.max } else { row.free() });
+        let row = self.world.lane(org, lane);
+        let free = row.and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));
+        if row.is_some_and(|row| row.waiting == 0) {
+            // A full lane is not asked for those who need a slot, so nobody would find out that there are none.
+            self.ranks.nobody_waits(class, id);
+        }
         if class == Class::Background && self.found.lanes.contains_key(id) {
             // What it has of both was shown with its interactive jobs.
             return Ok(true);
         }
         let mut heads = Vec::new();
-        self.heads(org, lane, class, 0, self.want, &mut heads)?;
-        self.heads(org, lane, class, 1, room, &mut heads)?;
+        self.heads(id, class, [self.want, room], &mut heads)?;
         let gives = !heads.is_empty();
         if gives && class == Class::Interactive {
             // In case it has been giving interactive jobs for too long.
-            self.heads(org, lane, Class::Background, 0, self.want, &mut heads)?;
-            self.heads(org, lane, Class::Background, 1, room, &mut heads)?;
+            self.heads(id, Class::Background, [self.want, room], &mut heads)?;
         }
         if gives && (class == Class::Interactive || self.competing) {
             let Self { conn, ask, want, ref types, now, aging, ref mut arrivals, .. } = *self;
@@ -191,37 +244,64 @@ impl Look<'_> {
         Ok(gives)
     }
 
+    /// The best of a class in a lane: so many of those that need no slot, and of those that do.
     fn heads(
         &mut self,
-        org: &OrgId,
-        lane: &LaneKey,
+        id: &LaneId,
         class: Class,
-        needs: i16,
-        most: usize,
+        most: [usize; 2],
         heads: &mut Vec<Candidate>,
     ) -> rusqlite::Result<()> {
-        if most == 0 {
-            return Ok(());
+        for (needs_slot, most) in [false, true].into_iter().zip(most).filter(|(_, most)| *most > 0) {
+            let mut found = Vec::new();
+            for kind in self.waiting(id, class, needs_slot)? {
+                self.take(id, class, Rank { needs_slot, kind }, most, &mut found)?;
+            }
+            // Of several types, the best of all.
+            found.sort_unstable_by_key(|head| head.place);
+            found.truncate(most);
+            heads.append(&mut found);
         }
+        Ok(())
+    }
+
+    /// Types that are asked for and may wait there.
+    fn waiting(&self, id: &LaneId, class: Class, needs_slot: bool) -> rusqlite::Result<Vec<TypeName>> {
+        match self.ranks.of(class, id) {
+            Some(ranks) => {
+                let there = ranks.iter().filter(|rank| rank.needs_slot == needs_slot);
+                Ok(there.map(|rank| &rank.kind).filter(|kind| self.types.includes(kind.as_str())).cloned().collect())
+            }
+            None => self.types.of(self.conn, (class.number(), id.0.as_str(), id.1.as_str(), i16::from(needs_slot))),
+        }
+    }
+
+    /// The best of one rank.
+    fn take(
+        &mut self,
+        id: &LaneId,
+        class: Class,
+        rank: Rank,
+        most: usize,
+        found: &mut Vec<Candidate>,
+    ) -> rusqlite::Result<()> {
         let limit = row_limit(SCAN_MAX.max(most));
-        let mut found = Vec::new();
-        for kind in self.types.of(self.conn, (class.number(), org.as_str(), lane.as_str(), needs))? {
-            let mut ready = self.conn.prepare_cached(&HEADS)?;
-            let mut scan = ready.query((class.number(), org.as_str(), lane.as_str(), needs, &kind, limit))?;
-            let before = found.len();
-            while found.len() - before < most
-                && let Some(row) = scan.next()?
-            {
-                let job = live_job(row)?;
-                if self.ask.wants(&job) {
-                    found.push(candidate(row, job, self.arrivals)?);
-                }
+        let (org, lane) = (id.0.as_str(), id.1.as_str());
+        let mut ready = self.conn.prepare_cached(&HEADS)?;
+        let mut scan = ready.query((class.number(), org, lane, rank.needs_slot, rank.kind.as_str(), limit))?;
+        let (before, mut empty) = (found.len(), true);
+        while found.len() - before < most
+            && let Some(row) = scan.next()?
+        {
+            empty = false;
+            let job = live_job(row)?;
+            if self.ask.wants(&job) {
+                found.push(candidate(row, job, self.arrivals)?);
             }
         }
-        // Of several types, the best of all.
-        found.sort_unstable_by_key(|head| head.place);
-        found.truncate(most);
-        heads.append(&mut found);
+        if empty {
+            self.ranks.remove(class, id, &rank);
+        }
         Ok(())
     }
 }

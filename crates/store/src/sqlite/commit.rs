@@ -1,6 +1,7 @@
 //! One group in one transaction.
 
 use super::arrivals::Arrivals;
+use super::ranks::Ranks;
 use super::writer::{Inner, Writer};
 use super::{claim, load, store_error, write};
 use crate::error::StoreError;
@@ -126,8 +127,12 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
             Err(failed) => Some(Err(failed)),
         };
         rollback(inner);
-        if matches!(&ended, Some(Err(_))) {
+        if let Some(Err(failed)) = &ended {
             inner.forget();
+            // Otherwise none is missing among them: of what was rolled back, nobody stands anywhere.
+            if failed.may_stand() {
+                inner.ranks = Ranks::default();
+            }
         }
         if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
             (inner.next_pos, inner.arriving) = numbered;
@@ -231,6 +236,7 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decid
     }
     inner.open_agents.learn(&world);
     inner.open_lanes.learn(&world);
+    inner.ranks.learn(&world);
     if purges {
         inner.open_lanes.forget();
     }

@@ -1,6 +1,6 @@
 //! The data directory: one process at a time, and what to do with a file that cannot be read.
 
-use super::{connect, migrations};
+use super::{connect_writer, migrations};
 use crate::error::OpenError;
 use crate::open::{Corrupt, SEAL_HEADS};
 use rusqlite::{Connection, ErrorCode};
@@ -142,7 +142,7 @@ impl From<rusqlite::Error> for Failed {
 }
 
 fn open_checked(path: &Path, corrupt: Corrupt) -> Result<Connection, Failed> {
-    let mut conn = connect(path)?;
+    let mut conn = connect_writer(path)?;
     let size = fs::metadata(path).map_or(0, |m| m.len());
     verdict(&conn, size <= CHECK_WHOLE_BYTES)?;
     if corrupt == Corrupt::LeaveAlone {

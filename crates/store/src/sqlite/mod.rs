@@ -19,6 +19,7 @@ mod disk;
 mod history;
 mod links;
 mod load;
+mod log;
 mod many;
 mod migrations;
 #[cfg(feature = "faults")]
@@ -29,6 +30,7 @@ mod open_lanes;
 mod query;
 mod query_queue;
 mod query_run;
+mod ranks;
 mod readers;
 mod rows;
 mod run_rows;
@@ -140,9 +142,18 @@ impl Db {
     }
 }
 
-/// A writing or reading connection as every one of them must be.
+/// A connection for reading, or for a file that nobody else opens.
 pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let conn = Connection::open(path)?;
+    set_up(Connection::open(path)?)
+}
+
+/// The connection that writes; there is one.
+pub(crate) fn connect_writer(path: &Path) -> rusqlite::Result<Connection> {
+    set_up(log::open(path)?)
+}
+
+/// As every connection must be.
+fn set_up(conn: Connection) -> rusqlite::Result<Connection> {
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     // Anything less than FULL would acknowledge what a power cut can take back.
     conn.execute_batch(

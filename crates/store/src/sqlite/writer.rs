@@ -8,6 +8,7 @@ use super::open_agents::OpenAgents;
 use super::open_jobs::OpenJobs;
 use super::open_lanes::OpenLanes;
 use super::query;
+use super::ranks::Ranks;
 use crate::error::StoreError;
 use crate::group::{GROUP_MAX, Message, Work};
 use crate::known::Known;
@@ -30,6 +31,7 @@ pub struct Inner {
     pub(super) open_agents: OpenAgents,
     pub(super) open_jobs: OpenJobs,
     pub(super) open_lanes: OpenLanes,
+    pub(super) ranks: Ranks,
 }
 
 impl Inner {
@@ -49,6 +51,7 @@ impl Inner {
             open_agents: OpenAgents::default(),
             open_jobs: OpenJobs::default(),
             open_lanes: OpenLanes::default(),
+            ranks: Ranks::default(),
             conn,
         })
     }

@@ -2,8 +2,7 @@
 //! begins; and what the server takes while nothing happens. Each beside the raw limit of the same database in the
 //! same run, with the same durability, and beside what it should come to.
 //!
-//! For tuning: `--only sqlite|postgres` leaves the other out, `--shape open|lanes|serial` everything but that drain,
-//! `--jobs N` and `--slots N` change it, `--rounds N` repeats it.
+//! What it can be asked for is in [`USAGE`].
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool of developers")]
 
@@ -15,7 +14,7 @@ mod place;
 mod raw;
 mod server;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use baton_sim::lab::{Lab, Place};
 use drain::Drain;
 use figure::{Aim, Figures, median};
@@ -28,9 +27,28 @@ const SERIAL_JOBS: usize = 5_000;
 const SLOTS: usize = 1_000;
 const ROUNDS: usize = 3;
 
+const USAGE: &str = "\
+Usage: queue [OPTIONS]      (as a rule: cargo xtask bench queue [OPTIONS])
+
+Measures the queue on both databases, each beside its raw limit; takes about five minutes.
+
+  --only sqlite|postgres     only on this database
+  --shape open|lanes|serial  only this drain: no limit, 1,000 lanes of one, one lane of one
+  --intake                   only how jobs come in, and how soon one begins
+  --jobs N                   of drains
+  --slots N                  jobs that run at once
+  --rounds N                 the middle of so many counts
+  --json                     an array instead of a table
+  --help                     this
+
+Examples:
+  cargo xtask bench queue --only sqlite --shape lanes --jobs 20000
+  cargo xtask bench queue --intake --rounds 1 --json";
+
 struct Asked {
     only: Option<String>,
     shape: Option<Shape>,
+    intake: bool,
     jobs: Option<usize>,
     slots: usize,
     rounds: usize,
@@ -38,29 +56,47 @@ struct Asked {
 }
 
 impl Asked {
-    fn read() -> Result<Self> {
-        let args: Vec<String> = std::env::args().collect();
-        let value = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1).cloned();
-        let number = |flag: &str| value(flag).map(|n| n.parse::<usize>().context("not a number")).transpose();
-        let only = value("--only");
-        ensure!(matches!(only.as_deref(), None | Some("sqlite" | "postgres")), "--only is sqlite or postgres");
-        let shape = value("--shape");
-        let known = shape.as_ref().map(|word| Shape::ALL.into_iter().find(|shape| shape.word() == word));
-        ensure!(known != Some(None), "--shape is open, lanes or serial");
-        Ok(Self {
-            only,
-            shape: known.flatten(),
-            jobs: number("--jobs")?,
-            slots: number("--slots")?.unwrap_or(SLOTS),
-            rounds: number("--rounds")?.unwrap_or(ROUNDS),
-            json: args.iter().any(|arg| arg == "--json"),
-        })
+    /// Nothing if only the usage was asked for.
+    fn read(mut args: impl Iterator<Item = String>) -> Result<Option<Self>> {
+        let mut asked =
+            Self { only: None, shape: None, intake: false, jobs: None, slots: SLOTS, rounds: ROUNDS, json: false };
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{flag} needs a value; see --help"));
+            match flag.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--json" => asked.json = true,
+                "--intake" => asked.intake = true,
+                "--only" => asked.only = Some(value()?),
+                "--shape" => {
+                    let word = value()?;
+                    let shape = Shape::ALL.into_iter().find(|shape| shape.word() == word);
+                    asked.shape = Some(shape.context("--shape is open, lanes or serial")?);
+                }
+                "--jobs" | "--slots" | "--rounds" => {
+                    let number = value()?.parse().ok().filter(|n| *n > 0);
+                    let number = number.with_context(|| format!("{flag} needs a number from 1 on"))?;
+                    match flag.as_str() {
+                        "--jobs" => asked.jobs = Some(number),
+                        "--slots" => asked.slots = number,
+                        _ => asked.rounds = number,
+                    }
+                }
+                other => bail!("{other} is not known; see --help"),
+            }
+        }
+        let only = asked.only.as_deref();
+        ensure!(matches!(only, None | Some("sqlite" | "postgres")), "--only is sqlite or postgres");
+        ensure!(!(asked.intake && asked.shape.is_some()), "--intake and --shape leave nothing to measure");
+        Ok(Some(asked))
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let asked = Asked::read()?;
+    let Some(asked) = Asked::read(std::env::args().skip(1))? else {
+        println!("{USAGE}");
+        return Ok(());
+    };
     let mut figures = Vec::new();
     for (place, store) in [(Place::Sqlite, "sqlite"), (Place::Postgres, "postgres")] {
         if asked.only.as_ref().is_some_and(|only| only != store) {
@@ -99,7 +135,9 @@ const READY_MS: f64 = 100.0;
 
 async fn measure(lab: &Lab, mut figures: Figures, asked: &Asked) -> Result<Figures> {
     let raw = raw::measure(lab, &mut figures).await?;
-    drains(lab.place, &mut figures, &raw, asked).await?;
+    if !asked.intake {
+        drains(lab.place, &mut figures, &raw, asked).await?;
+    }
     if asked.shape.is_some() {
         return Ok(figures);
     }
@@ -121,6 +159,9 @@ async fn measure(lab: &Lab, mut figures: Figures, asked: &Asked) -> Result<Figur
     let (p50, p99) = intake::latency(place).await?;
     f.add("from asking to the handler, idle, p50".to_owned(), p50, "ms", None, Some(Aim::AtMost(aims.latency_ms)));
     f.add("from asking to the handler, idle, p99".to_owned(), p99, "ms", None, None);
+    if asked.intake {
+        return Ok(figures);
+    }
     if let Some(outside) = outside::measure(lab).await? {
         f.add("over HTTP: enqueue one by one, 8 callers".to_owned(), outside.single, "jobs/s", Some(raw.commits), None);
         f.add("over HTTP: enqueue in batches of 500".to_owned(), outside.bulk, "jobs/s", Some(raw.rows), None);
