@@ -11,7 +11,7 @@ use baton_core::job::{Context, Fence};
 use baton_core::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, Id};
 use tokio::time::Instant;
 
@@ -53,6 +53,16 @@ const WAITING_MAX: usize = 10_000;
 pub(crate) struct Held {
     all: Mutex<Holdings>,
     added: watch::Sender<()>,
+    /// A handler has left its slot to others.
+    vacated: Notify,
+}
+
+/// How many handlers there are.
+pub(crate) struct Handlers {
+    /// Those that take a slot: not those that only wait for somebody, up to a number.
+    pub busy: usize,
+    /// All whose end is waited for.
+    pub awaited: usize,
 }
 
 #[derive(Default)]
@@ -125,19 +135,28 @@ impl Held {
         self.all().by_fence.get(fence).map_or(AtStop::GiveBack, |h| h.at_stop)
     }
 
-    /// Handlers that run and are waited for, except for those that only wait themselves, up to a number.
-    pub fn busy(&self) -> usize {
-        let all = self.all();
-        let running = all.by_fence.values().filter(|h| h.run.is_some());
-        let (waiting, busy): (Vec<_>, Vec<_>) = running.partition(|h| h.waits);
-        busy.len() + waiting.len().saturating_sub(WAITING_MAX)
+    pub fn handlers(&self) -> Handlers {
+        let (mut waiting, mut awaited) = (0_usize, 0);
+        for holding in self.all().by_fence.values().filter(|h| h.run.is_some()) {
+            awaited += 1;
+            waiting += usize::from(holding.waits);
+        }
+        Handlers { busy: awaited - waiting.min(WAITING_MAX), awaited }
     }
 
     /// The handler waits for somebody outside from now on, or works again.
     pub fn waits(&self, fence: &Fence, waits: bool) {
-        if let Some(holding) = self.all().by_fence.get_mut(fence) {
-            holding.waits = waits;
+        if let Some(holding) = self.all().by_fence.get_mut(fence)
+            && std::mem::replace(&mut holding.waits, waits) != waits
+            && waits
+        {
+            self.vacated.notify_one();
         }
+    }
+
+    /// A handler has left its slot to others since somebody last waited for that.
+    pub async fn vacated(&self) {
+        self.vacated.notified().await;
     }
 
     /// A handler has ended: whether it was still waited for. The lease is held on until it is settled.

@@ -6,7 +6,7 @@
 
 use crate::crew::Crew;
 use crate::engine::Shared;
-use crate::held::{Ended, Run};
+use crate::held::{Ended, Handlers, Run};
 use crate::job_cx::{JobCx, Line};
 use crate::registry::Outcome;
 use baton_core::command::Actor;
@@ -73,7 +73,7 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
         // Before what is free is counted: whose handler has ended makes room in the same commit that settles it.
         pool.collect();
         let stop = *stopping.borrow_and_update();
-        if stop.is_some() && pool.crew.held.busy() == 0 && pool.pending.is_empty() {
+        if stop.is_some() && pool.crew.held.handlers().awaited == 0 && pool.pending.is_empty() {
             return;
         }
         // Before claiming, so that what becomes claimable meanwhile is not missed.
@@ -114,8 +114,8 @@ impl Pool {
         if self.crew.switched && !self.shared.store.definitions().rules.enabled {
             return 0;
         }
-        let busy = self.crew.held.busy();
-        let left_behind = self.running.len().saturating_sub(busy);
+        let Handlers { busy, awaited } = self.crew.held.handlers();
+        let left_behind = self.running.len().saturating_sub(awaited);
         if left_behind >= LEFT_BEHIND_MAX {
             return 0;
         }
@@ -352,7 +352,8 @@ impl Pool {
         let free = self.free() > 0;
         // When the drain is over, what still runs is asked to end, then stopped, then left behind.
         let past = |window| stop.is_some_and(|at| at + window <= Instant::now());
-        let over = past(Duration::ZERO);
+        // Those that only wait for somebody outside have nothing to finish: others wait as well.
+        let over = past(Duration::ZERO) || (stop.is_some() && self.crew.held.handlers().busy == 0);
         if past(STOP_WINDOW + ABORT_WINDOW) && self.leave_behind() {
             return;
         } else if past(STOP_WINDOW) {
@@ -376,6 +377,9 @@ impl Pool {
             Ok(()) = stopping.changed() => {}
             // Somebody may end before the next turn: it must look for more than successors all the same.
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => self.calm_until = None,
+            // Also if some are free by now, because one may have been left since they were counted; and also at a stop, because
+            // whoever left it may be the last that is waited for.
+            () = self.crew.held.vacated() => {}
             () = tokio::time::sleep(rest) => {}
         }
         self.time_out();

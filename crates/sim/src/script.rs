@@ -80,6 +80,11 @@ impl Faults for Script {
         self.sabotage
     }
 
+    /// Whoever waits is decided ahead, however little there is to write.
+    fn ahead_from(&self, _: usize) -> usize {
+        0
+    }
+
     fn group_max(&self) -> usize {
         self.group_max.load(Ordering::SeqCst)
     }

@@ -25,6 +25,8 @@ pub enum Sabotage {
     AckEarly,
     /// Commits again what may have been committed.
     RepeatBlindly,
+    /// Keeps what was decided over a group that failed.
+    KeepAhead,
 }
 
 pub trait Faults: Send + Sync + 'static {
@@ -43,6 +45,11 @@ pub trait Faults: Send + Sync + 'static {
     /// At most this many waiting commands form a group.
     fn group_max(&self) -> usize {
         crate::GROUP_MAX
+    }
+
+    /// From so many events on the next group is decided while one is written.
+    fn ahead_from(&self, usual: usize) -> usize {
+        usual
     }
 
     /// Called when a command could not be committed even alone: never the command's own refusal.

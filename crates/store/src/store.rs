@@ -205,7 +205,8 @@ impl Store {
         each!(self, db => db.prunable(after, keep).await)
     }
 
-    /// Removes the rows of lanes that count nothing any more; how many.
+    /// Removes the rows of lanes that count nothing any more, and of ranks where nobody stands; how many of the one that
+    /// there were more of.
     pub async fn purge_lanes(&self, limit: usize) -> Result<usize, StoreError> {
         self.purge(Purge::Lanes, limit).await
     }

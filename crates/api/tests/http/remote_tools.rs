@@ -194,6 +194,11 @@ async fn agents_that_wait_for_workers_take_no_slot(server: &Server) {
     let waiting =
         json!({ "name": "many", "project": "p", "limits": { "max_agents": 70 }, "plan": { "agents": agents } });
     let many = server.start_run(&waiting).await;
+    let hand = server.hand().await;
+    let mut calls = 0;
+    while calls < 70 {
+        calls += hand.lease(json!({ "types": ["tool.lookup"], "max": 70, "waitMs": 30_000 })).await.len();
+    }
     let one = server.start_run(&document("q", &[step("sleep", json!({ "for": "1ms" }))])).await;
     server.run_until(&one, "completed").await;
     server.act(&many, "cancel").await.ok::<Value>();

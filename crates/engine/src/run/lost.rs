@@ -29,7 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 fn is_full(shared: &Shared) -> bool {
     let agents = agent_type().kind();
     let mut crews = shared.crews.iter().filter(|crew| crew.kinds.contains(&agents));
-    crews.all(|crew| crew.held.busy() >= crew.slots)
+    crews.all(|crew| crew.held.handlers().busy >= crew.slots)
 }
 
 async fn look(shared: &Shared, idle_since: &mut Micros) -> Result<(), StoreError> {

@@ -15,6 +15,7 @@ use baton_core::rules::Rules;
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
 use baton_core::{JobId, Json, OrgId};
+use baton_store::faults::Mishap;
 use baton_store::{Ask, LaneRecord, Leased, ListLanes, Order, Turn};
 use futures_util::future::try_join_all;
 use serde_json::json;
@@ -463,6 +464,49 @@ pub async fn lanes_that_have_emptied_do_not_hide_one_that_has_not(lab: Lab) -> R
     let found = claim(&lab, &node, 2).await?;
     ensure!(found.iter().map(|l| l.job.id).eq([last.id]), "{found:?}");
     Ok(())
+}
+
+/// More than the embedded database remembers by itself.
+pub async fn however_many_lanes_wait_each_has_its_turn(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    const LANES: usize = 17_000;
+    let jobs: Vec<Enqueue> = (0..LANES).map(|n| job("one", &format!("lane-{n:05}"))).collect();
+    for chunk in jobs.chunks(1_000) {
+        node.store.commit(Batch { org: OrgId::default(), jobs: chunk.to_vec() }, Actor::Api).await?;
+    }
+    let mut turns = Turns::default();
+    let mut ran = BTreeSet::new();
+    while ran.len() < LANES {
+        let turn = node.store.claim(Ask { turns, ..ask(&lab, &node, 1_000) }).await?;
+        ensure!(!turn.leased.is_empty() || turn.more, "{} run, and no more are found", ran.len());
+        ensure!(turn.leased.iter().all(|leased| ran.insert(leased.job.id)), "one ran twice");
+        turns = turn.turns;
+    }
+    Ok(())
+}
+
+/// A place that is free again may be given to another lane.
+pub async fn who_comes_back_to_a_lane_that_was_forgotten_is_found(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    for round in 0..3 {
+        let first = enqueue(&node, "wide", &format!("first-{round}"), BACKGROUND).await?;
+        let leased = claim(&lab, &node, 1).await?;
+        node.store.purge_lanes(100).await?;
+        // It takes the place of the first one's rank.
+        node.script.at(1, Mishap::Conflict);
+        let second = enqueue(&node, "wide", &format!("second-{round}"), BACKGROUND).await?;
+        node.store.commit(settle(leased.first().context("the first")?, Outcome::Release)?, Actor::Engine).await?;
+        clean(&node.store).await?;
+        let mut found = claim(&lab, &node, 3).await?;
+        found.sort_by_key(|leased| leased.job.id != first.id);
+        ensure!(found.iter().map(|leased| leased.job.id).eq([first.id, second.id]), "{found:?}");
+        for leased in &found {
+            node.store.commit(done(leased)?, Actor::Engine).await?;
+        }
+    }
+    clean(&node.store).await
 }
 
 fn lanes_of(org: OrgId, after: Option<LaneKey>) -> ListLanes {

@@ -29,6 +29,7 @@ mod retention;
 mod runs;
 mod seals;
 pub(crate) mod steps;
+mod succession;
 mod successors;
 mod tampering;
 mod tenants;
@@ -204,6 +205,7 @@ cases! {
     tampering::the_database_itself_refuses_to_change_the_past: OneNode,
     tampering::the_database_itself_refuses_states_that_cannot_be: OneNode,
     tampering::every_kind_of_tampering_with_a_job_is_named: OneNode,
+    tampering::a_job_that_stands_where_nobody_looks_for_it_is_named: SqliteFile,
     tampering::a_job_that_lost_half_of_its_rows_is_named: OneNode,
     seals::a_sealed_history_verifies_under_its_key: OneNode,
     seals::a_seal_must_follow_the_one_before: OneNode,
@@ -230,6 +232,7 @@ cases! {
     corruption::each_corrupt_file_is_kept: SqliteFile,
     corruption::a_database_that_is_gone_is_not_mistaken_for_a_first_start: SqliteFile,
     opening::looking_changes_nothing: OneNode,
+    opening::a_crash_while_closing_is_a_crash: OneNode,
     cursor::a_place_that_was_never_reached_is_told_apart: OneNode,
     corruption::an_empty_file_is_a_new_database: SqliteFile,
     clock::the_time_of_a_subject_never_goes_backwards: OneNode,
@@ -246,6 +249,12 @@ cases! {
     limits::any_text_survives: OneNode,
     lanes::a_lane_gives_no_more_than_its_limit: OneNode,
     lanes::settling_hands_the_slot_to_the_lanes_next_in_the_same_commit: OneNode,
+    succession::whatever_goes_wrong_who_waits_behind_it_is_done_once: OneNode,
+    succession::what_rests_on_one_that_was_given_up_is_decided_anew: OneNode,
+    succession::who_waits_behind_one_that_is_rejected_is_not_touched: OneNode,
+    succession::who_is_there_is_seen_by_those_who_come_behind: OneNode,
+    succession::what_has_ended_has_ended_for_those_who_come_behind: OneNode,
+    succession::claims_behind_each_other_share_what_there_is: OneNode,
     successors::successors_come_from_the_lanes_of_jobs_that_end_and_no_other: OneNode,
     successors::a_paused_lane_has_no_successors: OneNode,
     successors::successors_of_other_kinds_are_left_where_they_are: OneNode,
@@ -264,6 +273,8 @@ cases! {
     lanes::two_nodes_never_fill_a_lane_beyond_its_limit: Nodes,
     lanes::many_lanes_that_are_full_do_not_hide_one_that_is_not: OneNode,
     lanes::lanes_that_have_emptied_do_not_hide_one_that_has_not: OneNode,
+    lanes::however_many_lanes_wait_each_has_its_turn: SqliteFile,
+    lanes::who_comes_back_to_a_lane_that_was_forgotten_is_found: OneNode,
     lanes::lanes_that_count_nothing_are_forgotten: OneNode,
     lanes::lanes_are_listed_page_by_page: OneNode,
     lanes::a_late_worker_does_not_free_a_slot_twice: OneNode,

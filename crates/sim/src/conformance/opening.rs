@@ -9,6 +9,7 @@ use baton_core::command::Actor;
 use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Settled;
 use baton_core::time::Span;
+use baton_store::faults::Mishap;
 use baton_store::{Backend, CommitError, Corrupt, OpenError, Store, StoreError};
 use futures_util::future::{join, join_all, try_join_all};
 
@@ -203,4 +204,21 @@ pub async fn looking_changes_nothing(lab: Lab) -> Result<()> {
     let no = failed(Store::open(look).await)?;
     ensure!(matches!(no, OpenError::TooOld { found: 0, .. }), "{no:?}");
     Ok(())
+}
+
+/// Nobody takes it for a good end: whoever closes hears nothing but that it is over.
+pub async fn a_crash_while_closing_is_a_crash(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let kept = enqueue(&node).await?.id;
+    node.script.at(1, Mishap::CrashBefore);
+    tokio::select! {
+        biased;
+        answer = node.store.commit(echo(), Actor::Api) => anyhow::bail!("a dead process answers nobody: {answer:?}"),
+        () = async {
+            node.store.close().await;
+            node.script.crash().await;
+        } => {}
+    }
+    drop(node);
+    exactly(&lab.node().await?.store, "p1", [kept]).await
 }

@@ -184,7 +184,7 @@ pub async fn a_tail_cut_off_with_its_rows_turned_back_is_found(lab: Lab) -> Resu
     let links = match lab.place {
         Place::Postgres => String::new(),
         Place::Sqlite | Place::SqliteDisk => {
-            format!(", head_pos = (SELECT pos FROM event WHERE subject = {id} AND n = 1)")
+            format!(", rank = (SELECT id FROM rank), head_pos = (SELECT pos FROM event WHERE subject = {id} AND n = 1)")
         }
     };
     node.store

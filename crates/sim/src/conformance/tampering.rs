@@ -164,6 +164,18 @@ pub async fn every_kind_of_tampering_with_a_job_is_named(lab: Lab) -> Result<()>
     Ok(())
 }
 
+/// Only where jobs stand in ranks of their own.
+pub async fn a_job_that_stands_where_nobody_looks_for_it_is_named(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let [job, other] = [enqueue(&node).await?, enqueue(&node).await?];
+    clean(&node.store).await?;
+    node.store.raw(&format!("UPDATE live SET rank = rank + 1 WHERE id = {}", uuid(&lab, job.id.0))).await?;
+    let report = node.store.audit(None).await?;
+    ensure!(codes(&report, &job) == ["job_misplaced"], "{:?}", report.violations);
+    ensure!(codes(&report, &other).is_empty());
+    Ok(())
+}
+
 pub async fn a_job_that_lost_half_of_its_rows_is_named(lab: Lab) -> Result<()> {
     let node = lab.node().await?;
     let lost = enqueue(&node).await?;

@@ -138,6 +138,11 @@ impl Faults for NodeLuck {
         self.luck.sabotage
     }
 
+    /// Whoever waits is decided ahead, however little there is to write.
+    fn ahead_from(&self, _: usize) -> usize {
+        0
+    }
+
     fn group_max(&self) -> usize {
         self.luck.odds.group_max as usize
     }

@@ -44,6 +44,7 @@ conformance_notices! {
     conformance_notices_an_early_answer_on_postgres: Postgres AckEarly;
     conformance_notices_a_blind_repetition_on_sqlite: Sqlite RepeatBlindly;
     conformance_notices_a_blind_repetition_on_postgres: Postgres RepeatBlindly;
+    conformance_notices_what_rests_on_a_group_that_failed: Sqlite KeepAhead;
 }
 
 #[test]

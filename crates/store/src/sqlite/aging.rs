@@ -6,6 +6,7 @@
 
 use super::arrivals::Arrivals;
 use super::claim::candidate;
+use super::ranks::Ranks;
 use super::rows::{self, live_job};
 use super::types::Types;
 use crate::group::Ask;
@@ -21,15 +22,14 @@ use std::sync::LazyLock;
 /// Priorities of a type in a lane that are looked at, best first: more than there are numbers.
 const PRIORITIES_MAX: usize = 1_000;
 
-const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE phase = 1 AND class = 1
-     AND org = ?1 AND lane = ?2 AND (slot AND kept) = ?5 AND type = ?3 AND priority > ?4 ORDER BY priority LIMIT 1";
+const NEXT_PRIORITY: &str = "SELECT priority FROM live INDEXED BY live_ready WHERE rank = ?1 AND phase = 1
+     AND priority > ?2 ORDER BY priority LIMIT 1";
 
-/// Those of one type and priority, in the order of arrival.
+/// Those of one rank and priority, in the order of arrival.
 static FIRST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload, l.late FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = 1 AND l.org = ?1 AND l.lane = ?2 AND (l.slot AND l.kept) = ?6 AND l.slot = 1 AND l.type = ?3
-         AND l.priority = ?4 ORDER BY l.ord LIMIT ?5",
+         WHERE l.rank = ?1 AND l.phase = 1 AND l.priority = ?2 AND l.slot = 1 ORDER BY l.ord LIMIT ?3",
         rows::LIVE
     )
 });
@@ -47,6 +47,7 @@ static LATE: LazyLock<String> = LazyLock::new(|| {
 /// What one lane is asked for.
 pub(super) struct Aged<'a> {
     pub conn: &'a Connection,
+    pub ranks: &'a Ranks,
     pub ask: &'a Ask,
     pub types: &'a Types<'a>,
     pub lane: &'a LaneId,
@@ -64,19 +65,19 @@ impl Aged<'_> {
         let (mut next, mut first) = (self.conn.prepare_cached(NEXT_PRIORITY)?, self.conn.prepare_cached(&FIRST)?);
         let mut late = self.conn.prepare_cached(&LATE)?;
         let there: BTreeSet<JobId> = heads.iter().map(|head| head.job.id).collect();
-        for (needs, most) in (0..).zip(self.most).filter(|(_, most)| *most > 0) {
+        let ranks = self.ranks.of(self.conn, Class::Background, self.lane, self.types)?;
+        for (needs_slot, most) in [false, true].into_iter().zip(self.most).filter(|(_, most)| *most > 0) {
             let limit = row_limit(SCAN_MAX.max(most));
             let mut longest = BTreeMap::new();
-            for kind in self.types.of(self.conn, (Class::Background.number(), org, lane, needs))? {
+            for rank in ranks.iter().filter(|rank| rank.needs_slot == needs_slot) {
                 let mut priority = i32::MIN;
                 for _ in 0..PRIORITIES_MAX {
-                    let after = (org, lane, kind.as_str(), priority, needs);
-                    let Some(found) = next.query_row(after, |row| row.get(0)).optional()? else { break };
+                    let Some(found) = next.query_row((rank.id, priority), |row| row.get(0)).optional()? else { break };
                     priority = found;
-                    self.take(first.query((org, lane, kind.as_str(), priority, limit, needs))?, most, &mut longest)?;
+                    self.take(first.query((rank.id, priority, limit))?, most, &mut longest)?;
                 }
             }
-            self.take(late.query((org, lane, limit, needs))?, most, &mut longest)?;
+            self.take(late.query((org, lane, limit, needs_slot))?, most, &mut longest)?;
             heads.extend(longest.into_values().filter(|aged| !there.contains(&aged.job.id)));
         }
         Ok(())

@@ -143,6 +143,13 @@ fn rows_without(conn: &Connection, report: &mut Report) -> rusqlite::Result<()> 
              (SELECT 1 FROM job j WHERE j.ord = r.ord AND j.org = r.org AND j.id = r.id AND j.state IS NULL)"
                 .to_owned(),
         ),
+        (
+            "job_misplaced",
+            "SELECT org, id FROM live r WHERE (due_at IS NULL) <> (rank IS NULL) OR (rank IS NOT NULL AND NOT EXISTS
+             (SELECT 1 FROM rank k WHERE k.id = r.rank AND k.class = r.class AND k.org = r.org AND k.lane = r.lane
+             AND k.needs = (r.slot AND r.kept) AND k.type = r.type))"
+                .to_owned(),
+        ),
     ];
     for (code, sql) in checks {
         let mut all = conn.prepare_cached(&sql)?;

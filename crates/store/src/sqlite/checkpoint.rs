@@ -2,44 +2,60 @@
 //! commits.
 //!
 //! A passive checkpoint on its own connection blocks nobody, but under steady writing it never
-//! quite catches up, so the log would grow for ever. When it is long, the writer does the
-//! (short) rest itself between two groups, and the log starts again from its beginning.
+//! quite catches up, so the log would grow for ever. When it is long and little is left to move, the writer does this
+//! rest itself between two groups, and the log starts again from its beginning. That is also when SQLite flushes the file.
+//! While somebody reads an old state for long, nobody can move what came after it, and the log grows until that ends.
 
 use super::connect;
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use rusqlite::hooks::Wal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-/// Groups between two looks at the log.
-const GROUPS: u32 = 128;
-/// The log may grow by this much before it is looked at all the same: groups can be large.
-const GROWTH_BYTES: u64 = 16 * 1024 * 1024;
-/// Pages in the log from which the writer helps: 64 MB.
-const LONG_PAGES: i64 = 16_384;
-
-pub(super) struct Checkpointer {
-    nudge: SyncSender<()>,
-    log_pages: Arc<AtomicI64>,
-    groups: u32,
-    log: PathBuf,
-    /// How long the log's file was at the last look. It never gets shorter.
-    log_bytes: u64,
+/// When there is something to do, in pages of the log.
+#[derive(Clone, Copy)]
+pub(super) struct Lengths {
+    /// By so much it grows between two checkpoints.
+    step: i64,
+    /// From then on the writer does the rest, when there is little.
+    long: i64,
 }
 
-pub(super) fn spawn(path: &Path) -> rusqlite::Result<Checkpointer> {
+impl Lengths {
+    /// 8 and 64 MB.
+    pub const USUAL: Self = Self { step: 2_048, long: 16_384 };
+}
+
+pub(super) struct Checkpointer {
+    lengths: Lengths,
+    nudge: SyncSender<()>,
+    /// Pages in the log, as the last commit left it.
+    log: Arc<AtomicI64>,
+    /// Pages of it that the file has as well.
+    moved: Arc<AtomicI64>,
+    /// Pages that there were after the group before.
+    last: i64,
+    /// Pages in the log at which there is more to do.
+    next: i64,
+}
+
+pub(super) fn spawn(path: &Path, writer: &mut Connection, lengths: Lengths) -> rusqlite::Result<Checkpointer> {
     let conn = connect(path)?;
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
     let (nudge, nudged) = sync_channel(1);
-    let log_pages = Arc::new(AtomicI64::new(0));
-    let seen = log_pages.clone();
+    let (log, moved) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let (grown, seen) = (log.clone(), moved.clone());
+    writer.wal_hook(Some(move |_: &mut Wal, pages: std::ffi::c_int| {
+        grown.store(pages.into(), Ordering::Relaxed);
+        Ok(())
+    }))?;
     let thread = std::thread::Builder::new().name("sqlite-checkpoint".to_owned());
     let started = thread.spawn(move || {
         while nudged.recv().is_ok() {
             match passive(&conn) {
-                Ok(pages) => seen.store(pages, Ordering::Relaxed),
+                Ok(Some(pages)) => seen.store(pages, Ordering::Relaxed),
+                Ok(None) => {}
                 Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
             }
         }
@@ -48,12 +64,15 @@ pub(super) fn spawn(path: &Path) -> rusqlite::Result<Checkpointer> {
         tracing::error!(%e, "cannot start the checkpoint thread");
         return Err(rusqlite::Error::InvalidQuery);
     }
-    Ok(Checkpointer { nudge, log_pages, groups: 0, log: log.into(), log_bytes: 0 })
+    Ok(Checkpointer { lengths, nudge, log, moved, last: 0, next: lengths.step })
 }
 
-/// How many pages the log holds.
-fn passive(conn: &Connection) -> rusqlite::Result<i64> {
-    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
+/// How many pages of the log the file has now. Nothing if somebody else is at it.
+fn passive(conn: &Connection) -> rusqlite::Result<Option<i64>> {
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        let busy: bool = row.get(0)?;
+        if busy { Ok(None) } else { row.get(2).map(Some) }
+    })
 }
 
 /// On closing: everything into the file, so that the file alone is the database. Readers that
@@ -67,19 +86,90 @@ pub(super) fn whole(conn: &Connection) {
 impl Checkpointer {
     /// Called by the writer between groups.
     pub fn after_group(&mut self, writer: &Connection) {
-        self.groups += 1;
-        let log_bytes = std::fs::metadata(&self.log).map_or(0, |file| file.len());
-        if self.groups < GROUPS && log_bytes < self.log_bytes + GROWTH_BYTES {
+        let Lengths { step, long } = self.lengths;
+        let log = self.log.load(Ordering::Relaxed);
+        if log < self.last {
+            // It has started again from its beginning.
+            self.moved.store(0, Ordering::Relaxed);
+            self.next = step;
+        }
+        self.last = log;
+        if log < self.next {
             return;
         }
-        self.groups = 0;
-        self.log_bytes = log_bytes;
-        if self.log_pages.swap(0, Ordering::Relaxed) > LONG_PAGES
-            && let Err(e) = passive(writer)
-        {
-            tracing::warn!(%e, "a checkpoint failed; the next one will do its work");
+        if log > long && log - self.moved.load(Ordering::Relaxed) < 2 * step {
+            match passive(writer) {
+                Ok(Some(pages)) => self.moved.store(pages, Ordering::Relaxed),
+                Ok(None) => {}
+                Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
+            }
+            self.next = log + step;
+        } else if let Ok(()) | Err(TrySendError::Disconnected(())) = self.nudge.try_send(()) {
+            // Otherwise a nudge is already waiting.
+            self.next = log + step;
         }
-        // Full means that a nudge is already waiting.
-        let _ = self.nudge.try_send(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connect_writer;
+
+    const LENGTHS: Lengths = Lengths { step: 8, long: 64 };
+    /// More would mean that the log never starts again.
+    const COMMITS: usize = 100_000;
+
+    /// A log that is written to without a rest.
+    struct Written {
+        writer: Connection,
+        checkpointer: Checkpointer,
+    }
+
+    impl Written {
+        fn new(path: &Path) -> Self {
+            let mut writer = connect_writer(path).unwrap();
+            writer.execute_batch("CREATE TABLE t (x)").unwrap();
+            let checkpointer = spawn(path, &mut writer, LENGTHS).unwrap();
+            Self { writer, checkpointer }
+        }
+
+        /// Pages in the log before and after a commit.
+        fn commit(&mut self) -> (i64, i64) {
+            let before = self.checkpointer.last;
+            self.writer.execute("INSERT INTO t VALUES (zeroblob(9000))", ()).unwrap();
+            self.checkpointer.after_group(&self.writer);
+            (before, self.checkpointer.last)
+        }
+
+        fn until_it_starts_again(&mut self) {
+            let starts_again = |(before, after): (i64, i64)| after < before;
+            assert!((0..COMMITS).any(|_| starts_again(self.commit())), "it has {} pages", self.checkpointer.last);
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_written_to_all_the_time_starts_again_and_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut written = Written::new(&dir.path().join("x.db"));
+        for _ in 0..5 {
+            written.until_it_starts_again();
+        }
+    }
+
+    #[test]
+    fn a_reader_makes_it_longer_until_it_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.db");
+        let mut written = Written::new(&path);
+        written.commit();
+        let reader = connect(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        for _ in 0..400 {
+            let (before, after) = written.commit();
+            assert!(before < after, "it started again while somebody looked at it");
+        }
+        reader.execute_batch("COMMIT").unwrap();
+        written.until_it_starts_again();
     }
 }

@@ -4,7 +4,7 @@ use super::aging::Aged;
 use super::arrivals::Arrivals;
 use super::load;
 use super::open_lanes::OpenLanes;
-use super::ranks::{self, Next, Rank, Ranks};
+use super::ranks::{self, Next, OCCUPIED, Rank, Ranks};
 use super::rows::{self, live_job};
 use super::types::Types;
 use super::writer::Inner;
@@ -14,7 +14,6 @@ use crate::phase;
 use crate::records::row_limit;
 use baton_core::canon::Json;
 use baton_core::job::Job;
-use baton_core::name::TypeName;
 use baton_core::schedule::{Class, LaneId, Place};
 use baton_core::time::Span;
 use baton_core::{Micros, OrgId, World};
@@ -25,12 +24,11 @@ use std::sync::LazyLock;
 /// Scheduled rows that one claim makes ready.
 const PROMOTE_MAX: i64 = 1_000;
 
-/// The jobs of a type, of a lane and a class, that can be handed out, best first, with their payloads.
+/// The jobs of a rank that can be handed out, best first, with their payloads.
 static HEADS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, j.payload FROM live l INDEXED BY live_ready CROSS JOIN job j ON j.ord = l.ord
-         WHERE l.phase = 1 AND l.class = ?1 AND l.org = ?2 AND l.lane = ?3 AND (l.slot AND l.kept) = ?4
-         AND l.type = ?5 ORDER BY l.priority, l.ord LIMIT ?6",
+         WHERE l.rank = ?1 AND l.phase = 1 ORDER BY l.priority, l.ord LIMIT ?2",
         rows::LIVE
     )
 });
@@ -106,16 +104,14 @@ fn promote(conn: &Connection, ranks: &mut Ranks, now: Micros) -> rusqlite::Resul
     let mut due = conn.prepare_cached(
         "UPDATE live SET phase = ?1 WHERE ord IN (
          SELECT ord FROM live INDEXED BY live_scheduled
-         WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3) RETURNING org, lane, slot AND kept, type, class",
+         WHERE phase = 2 AND due_at <= ?2 ORDER BY due_at LIMIT ?3) RETURNING rank, slot AND kept, type, org, lane, class",
     )?;
     let mut due = due.query((phase::READY, now.0, PROMOTE_MAX))?;
     let mut promoted = false;
     while let Some(row) = due.next()? {
         promoted = true;
-        let (lane, rank) = ranks::rank(row)?;
-        let number: i16 = row.get(4)?;
-        let class = Class::ALL.into_iter().find(|class| class.number() == number);
-        ranks.put(class.ok_or(rusqlite::Error::IntegralValueOutOfRange(4, number.into()))?, lane, rank);
+        let lane = (rows::parsed(row, 3)?, rows::parsed(row, 4)?);
+        ranks.put(ranks::class(row, 5)?, lane, ranks::rank(row, 0)?);
     }
     Ok(promoted)
 }
@@ -157,7 +153,7 @@ impl Search<'_> {
             };
             gave += usize::from(self.open(&lane, class)?);
             // Where nobody stands there was nothing to look at, and nobody looks there again.
-            looks += usize::from(self.ranks.of(class, &lane).is_none_or(|ranks| !ranks.is_empty()));
+            looks += usize::from(!self.ranks.nobody_in(class, &lane));
             looked = Some(lane.clone());
             at = Some(lane);
         }
@@ -180,30 +176,26 @@ impl Search<'_> {
 
     fn next_of_all(&self, class: Class, after: Option<&LaneId>) -> rusqlite::Result<Option<LaneId>> {
         if let Some((org, lane)) = after {
-            // Not as one comparison of pairs: SQLite would begin it at the pair itself and step over
-            // every job that waits in that lane.
+            // Not as one comparison of pairs: SQLite would begin it at the first lane of the org.
             let same_org = self.next_of_org(class, org, lane.as_str())?;
             if same_org.is_some() {
                 return Ok(same_org);
             }
         }
+        let sql = format!(
+            "SELECT org, lane FROM rank r WHERE class = ?1 AND org > ?2 AND {OCCUPIED} ORDER BY org, lane LIMIT 1"
+        );
         self.conn
-            .prepare_cached(
-                "SELECT org, lane FROM live INDEXED BY live_ready
-                 WHERE phase = 1 AND class = ?1 AND org > ?2 ORDER BY org, lane LIMIT 1",
-            )?
+            .prepare_cached(&sql)?
             .query_row((class.number(), after.map_or("", |(org, _)| org.as_str())), lane_id)
             .optional()
     }
 
     fn next_of_org(&self, class: Class, org: &OrgId, after: &str) -> rusqlite::Result<Option<LaneId>> {
-        self.conn
-            .prepare_cached(
-                "SELECT org, lane FROM live INDEXED BY live_ready
-                 WHERE phase = 1 AND class = ?1 AND org = ?2 AND lane > ?3 ORDER BY lane LIMIT 1",
-            )?
-            .query_row((class.number(), org.as_str(), after), lane_id)
-            .optional()
+        let sql = format!(
+            "SELECT org, lane FROM rank r WHERE class = ?1 AND org = ?2 AND lane > ?3 AND {OCCUPIED} ORDER BY lane LIMIT 1"
+        );
+        self.conn.prepare_cached(&sql)?.query_row((class.number(), org.as_str(), after), lane_id).optional()
     }
 
     /// Shows what a lane could give of a class; whether it could.
@@ -235,8 +227,8 @@ impl Search<'_> {
             self.heads(id, Class::Background, [self.want, room], &mut heads)?;
         }
         if gives && (class == Class::Interactive || self.competing) {
-            let Self { conn, ask, want, ref types, now, aging, ref mut arrivals, .. } = *self;
-            Aged { conn, ask, types, lane: id, most: [want, room], now, aging, arrivals }.join(&mut heads)?;
+            let Self { conn, ref ranks, ask, want, ref types, now, aging, ref mut arrivals, .. } = *self;
+            Aged { conn, ranks, ask, types, lane: id, most: [want, room], now, aging, arrivals }.join(&mut heads)?;
         }
         if gives {
             self.found.lanes.insert(id.clone(), heads);
@@ -252,10 +244,11 @@ impl Search<'_> {
         most: [usize; 2],
         heads: &mut Vec<Candidate>,
     ) -> rusqlite::Result<()> {
+        let ranks = self.ranks.of(self.conn, class, id, &self.types)?;
         for (needs_slot, most) in [false, true].into_iter().zip(most).filter(|(_, most)| *most > 0) {
             let mut found = Vec::new();
-            for kind in self.waiting(id, class, needs_slot)? {
-                self.take(id, class, Rank { needs_slot, kind }, most, &mut found)?;
+            for rank in ranks.iter().filter(|rank| rank.needs_slot == needs_slot) {
+                self.take(id, class, rank, most, &mut found)?;
             }
             // Of several types, the best of all.
             found.sort_unstable_by_key(|head| head.place);
@@ -265,30 +258,18 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Types that are asked for and may wait there.
-    fn waiting(&self, id: &LaneId, class: Class, needs_slot: bool) -> rusqlite::Result<Vec<TypeName>> {
-        match self.ranks.of(class, id) {
-            Some(ranks) => {
-                let there = ranks.iter().filter(|rank| rank.needs_slot == needs_slot);
-                Ok(there.map(|rank| &rank.kind).filter(|kind| self.types.includes(kind.as_str())).cloned().collect())
-            }
-            None => self.types.of(self.conn, (class.number(), id.0.as_str(), id.1.as_str(), i16::from(needs_slot))),
-        }
-    }
-
     /// The best of one rank.
     fn take(
         &mut self,
         id: &LaneId,
         class: Class,
-        rank: Rank,
+        rank: &Rank,
         most: usize,
         found: &mut Vec<Candidate>,
     ) -> rusqlite::Result<()> {
         let limit = row_limit(SCAN_MAX.max(most));
-        let (org, lane) = (id.0.as_str(), id.1.as_str());
         let mut ready = self.conn.prepare_cached(&HEADS)?;
-        let mut scan = ready.query((class.number(), org, lane, rank.needs_slot, rank.kind.as_str(), limit))?;
+        let mut scan = ready.query((rank.id, limit))?;
         let (before, mut empty) = (found.len(), true);
         while found.len() - before < most
             && let Some(row) = scan.next()?
@@ -300,7 +281,7 @@ impl Search<'_> {
             }
         }
         if empty {
-            self.ranks.remove(class, id, &rank);
+            self.ranks.remove(class, id, rank);
         }
         Ok(())
     }

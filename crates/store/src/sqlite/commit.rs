@@ -1,11 +1,14 @@
 //! One group in one transaction.
 
+use super::ahead::{Ahead, Decided, Group, Seen};
 use super::arrivals::Arrivals;
+use super::load::After;
 use super::ranks::Ranks;
 use super::writer::{Inner, Writer};
 use super::{claim, load, store_error, write};
 use crate::error::StoreError;
-use crate::group::{self, CONFLICT_TRIES, Env, NEED_ROUNDS, Round, Work};
+use crate::group::{self, CONFLICT_TRIES, NEED_ROUNDS, Purge, Round, Work};
+use crate::open::OpenOptions;
 use baton_core::World;
 use baton_core::event::Recorded;
 use rusqlite::Connection;
@@ -44,42 +47,67 @@ impl Failed {
     }
 }
 
-/// Runs a group, and its members one by one if the group as a whole fails.
-pub(super) fn run(writer: &Writer, inner: &mut Inner, mut works: Vec<Work>) -> Fate {
+/// Runs a group, and its members one by one if the group as a whole fails. `more` are those who wait behind it: if there is
+/// enough to write, they are decided meanwhile.
+pub(super) fn run(
+    writer: &Writer,
+    inner: &mut Inner,
+    group: Group,
+    ahead: &mut Ahead,
+    more: &mut dyn FnMut() -> Vec<Work>,
+) -> Fate {
+    let (mut works, decided) = match group {
+        Group::Fresh(works) => (works, None),
+        // Several simulated nodes may share a disk.
+        Group::Decided(works, decided) => (works, Some(*decided).filter(|decided| decided.after == inner.groups)),
+    };
+    inner.groups += 1;
     if works.is_empty() {
         return Fate::Alive;
     }
-    match tries(writer, inner, &mut works) {
+    match tries(writer, inner, &mut works, decided, Some(&mut Behind { ahead, more })) {
         Ok(()) => {
             works.into_iter().for_each(Work::answer);
             Fate::Alive
         }
-        Err(Failed::Spoiled(_)) => {
-            for work in works {
-                let mut alone = vec![work];
-                let fate = match tries(writer, inner, &mut alone) {
-                    Ok(()) => {
-                        alone.into_iter().for_each(Work::answer);
-                        Fate::Alive
-                    }
-                    Err(failed) => fail(writer, alone, failed),
-                };
-                if fate == Fate::Dead {
-                    return Fate::Dead;
-                }
-            }
-            Fate::Alive
-        }
-        Err(failed) => fail(writer, works, failed),
+        Err(Failed::Spoiled(_)) => singly(writer, inner, works, ahead),
+        Err(failed) => fail(writer, works, failed, ahead),
     }
 }
 
-fn fail(writer: &Writer, works: Vec<Work>, failed: Failed) -> Fate {
+fn singly(writer: &Writer, inner: &mut Inner, works: Vec<Work>, ahead: &mut Ahead) -> Fate {
+    for work in works {
+        let mut alone = vec![work];
+        let fate = match tries(writer, inner, &mut alone, None, None) {
+            Ok(()) => {
+                alone.into_iter().for_each(Work::answer);
+                Fate::Alive
+            }
+            Err(failed) => fail(writer, alone, failed, ahead),
+        };
+        if fate == Fate::Dead {
+            return Fate::Dead;
+        }
+    }
+    Fate::Alive
+}
+
+/// Who comes behind a group.
+struct Behind<'a> {
+    ahead: &'a mut Ahead,
+    more: &'a mut dyn FnMut() -> Vec<Work>,
+}
+
+fn fail(writer: &Writer, mut works: Vec<Work>, failed: Failed, ahead: &mut Ahead) -> Fate {
     #[cfg(feature = "faults")]
     if let (Failed::Spoiled(why), Some(faults)) = (&failed, &writer.options.faults) {
         faults.spoiled(why);
     }
     let _ = writer;
+    if failed.may_stand() {
+        // Nobody comes behind it any more.
+        works.extend(ahead.works());
+    }
     let (why, fate) = match failed {
         Failed::Spoiled(why) | Failed::Down(why) => (why, Fate::Alive),
         Failed::Again => (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive),
@@ -98,9 +126,15 @@ fn fail(writer: &Writer, works: Vec<Work>, failed: Failed) -> Fate {
     fate
 }
 
-fn tries(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(), Failed> {
+fn tries(
+    writer: &Writer,
+    inner: &mut Inner,
+    works: &mut [Work],
+    mut decided: Option<Decided>,
+    mut behind: Option<&mut Behind<'_>>,
+) -> Result<(), Failed> {
     for _ in 0..CONFLICT_TRIES {
-        match attempt(writer, inner, works) {
+        match attempt(writer, inner, works, decided.take(), behind.as_deref_mut()) {
             Err(Failed::Again) => {}
             other => return other,
         }
@@ -108,30 +142,42 @@ fn tries(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(), F
     Err(Failed::Again)
 }
 
-fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(), Failed> {
+/// What was decided ahead is used once; otherwise it is loaded and decided here.
+fn attempt(
+    writer: &Writer,
+    inner: &mut Inner,
+    works: &mut [Work],
+    mut decided: Option<Decided>,
+    mut behind: Option<&mut Behind<'_>>,
+) -> Result<(), Failed> {
     // Groups with many needs settle in few rounds; one round more finds who exceeds his share.
     for _ in 0..=NEED_ROUNDS + 1 {
         begin(inner)?;
         let numbered = (inner.next_pos, inner.arriving);
-        let outcome = in_transaction(writer, inner, works);
-        let ended = match outcome {
-            Ok(Some(Decided { world, busy: false, .. })) if world.is_clean() => {
-                group::observe(&writer.options, &world);
+        let ready = match decided.take() {
+            Some(decided) => Ok(decided),
+            None => see(writer, inner, works, None).map(|seen| seen.decide(works)),
+        };
+        let ended = match ready {
+            Ok(Decided { round: Round::Again, .. }) => None,
+            Ok(Decided { round: Round::Spoiled(why), .. }) => Some(Err(Failed::Spoiled(why))),
+            Ok(decided) if decided.world.is_clean() && !decided.busy && !has_purges(works) => {
+                group::observe(&writer.options, &decided.world);
                 Some(Ok(()))
             }
-            Ok(Some(decided)) => match finish(writer, inner, works, decided) {
+            Ok(decided) => match write(writer, inner, works, decided, behind.as_deref_mut()) {
                 Ok(()) => return Ok(()),
                 Err(failed) => Some(Err(failed)),
             },
-            Ok(None) => None,
             Err(failed) => Some(Err(failed)),
         };
         rollback(inner);
-        if let Some(Err(failed)) = &ended {
+        if let Some(Err(_)) = &ended {
             inner.forget();
-            // Otherwise none is missing among them: of what was rolled back, nobody stands anywhere.
-            if failed.may_stand() {
-                inner.ranks = Ranks::default();
+            if let Some(Behind { ahead, .. }) = &mut behind
+                && !keeps_what_rests_on_it(&writer.options)
+            {
+                ahead.give_up();
             }
         }
         if !matches!(&ended, Some(Err(failed)) if failed.may_stand()) {
@@ -144,9 +190,25 @@ fn attempt(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<(),
     Err(Failed::Spoiled(StoreError::Rejected("the group kept asking to see more".to_owned())))
 }
 
-fn begin(inner: &Inner) -> Result<(), Failed> {
+/// A writer that is broken on purpose.
+fn keeps_what_rests_on_it(options: &OpenOptions) -> bool {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &options.faults {
+        return faults.sabotage() == Some(crate::faults::Sabotage::KeepAhead);
+    }
+    let _ = options;
+    false
+}
+
+fn has_purges(works: &[Work]) -> bool {
+    works.iter().any(|work| matches!(work, Work::Purge(_)))
+}
+
+fn begin(inner: &mut Inner) -> Result<(), Failed> {
     if !inner.conn.is_autocommit() {
+        // Somebody panicked in the middle of a group.
         rollback(inner);
+        inner.forget();
     }
     run_cached(&inner.conn, "BEGIN IMMEDIATE").map_err(|e| Failed::Down(store_error(e)))
 }
@@ -164,20 +226,13 @@ fn rollback(inner: &Inner) {
     }
 }
 
-struct Decided {
-    world: World,
-    arrivals: Arrivals,
-    /// Something was written that the world does not know of.
-    busy: bool,
-}
-
-/// Loads, decides and writes; `None` if somebody needs to see more first.
-fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Result<Option<Decided>, Failed> {
+/// Loads what a group must see; behind what another has written, if it comes after one.
+fn see(writer: &Writer, inner: &mut Inner, works: &[Work], after: Option<After<'_>>) -> Result<Seen, Failed> {
     let now = super::writer::now(&writer.options);
-    let defs = &*writer.known.get();
-    let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
+    let defs = writer.known.get();
+    let plan = group::plan(works, &defs).map_err(Failed::Spoiled)?;
     let mut arrivals = Arrivals::default();
-    let mut world = load::world(inner, &plan, defs, &mut arrivals).map_err(|e| spoiled(store_error(e)))?;
+    let mut world = load::world(inner, &plan, &defs, &mut arrivals, after).map_err(|e| spoiled(store_error(e)))?;
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
@@ -186,21 +241,73 @@ fn in_transaction(writer: &Writer, inner: &mut Inner, works: &mut [Work]) -> Res
                 .map_err(|e| spoiled(store_error(e)))?,
         );
     }
-    let mut busy = found.iter().any(|found| found.promoted);
-    let env = Env { now, defs };
-    match group::decide(works, &mut world, found, &env) {
-        Round::Ready => {}
-        Round::Again => return Ok(None),
-        Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
-    }
-    write::world(inner, &world, &mut arrivals, now).map_err(spoiled)?;
+    Ok(Seen { after: inner.groups, world, arrivals, found, now, defs })
+}
+
+/// Writes what was decided, and commits it.
+fn write(
+    writer: &Writer,
+    inner: &mut Inner,
+    works: &mut [Work],
+    decided: Decided,
+    mut behind: Option<&mut Behind<'_>>,
+) -> Result<(), Failed> {
+    let Decided { world, mut arrivals, now, .. } = decided;
+    let links = write::what_others_look_at(inner, &world, &mut arrivals, now).map_err(spoiled)?;
+    inner.open_agents.learn(&world);
+    inner.open_lanes.learn(&world);
+    // Whoever comes a little later may still be decided meanwhile.
+    behind = behind.filter(|_| leaves_time(&writer.options, &world) && may_be_followed(works, &world));
+    let after = After { world: &world, arrivals: &arrivals };
+    let mut look = |inner: &mut Inner| behind.as_deref_mut().map_or(Ok(()), |b| look_ahead(writer, inner, b, after));
+    look(inner)?;
+    write::ends(inner, &world, &arrivals).map_err(spoiled)?;
+    look(inner)?;
+    write::history(inner, &world, &links).map_err(spoiled)?;
+    look(inner)?;
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
-            busy = true;
             seat.purged = write::purge(&inner.conn, seat.what, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
-    Ok(Some(Decided { world, arrivals, busy }))
+    finish(writer, inner, works, world, &arrivals)
+}
+
+/// From so many events on, it takes long enough to write them that others may be decided meanwhile.
+const AHEAD_FROM: usize = 128;
+
+fn leaves_time(options: &OpenOptions, world: &World) -> bool {
+    #[cfg(feature = "faults")]
+    if let Some(faults) = &options.faults {
+        return world.events().len() >= faults.ahead_from(AHEAD_FROM);
+    }
+    let _ = options;
+    world.events().len() >= AHEAD_FROM
+}
+
+/// Whether others can be loaded before the rest of this is written and committed. What is registered is known with the
+/// commit; and nobody looks at what is being removed.
+fn may_be_followed(works: &[Work], world: &World) -> bool {
+    !has_purges(works) && world.version_writes().is_empty() && world.prune_writes().is_empty()
+}
+
+/// Has those decided who wait, if there are any.
+fn look_ahead(writer: &Writer, inner: &mut Inner, behind: &mut Behind<'_>, after: After<'_>) -> Result<(), Failed> {
+    let works = if behind.ahead.is_free() { (behind.more)() } else { Vec::new() };
+    if works.is_empty() {
+        return Ok(());
+    }
+    match see(writer, inner, &works, Some(after)) {
+        Ok(seen) => behind.ahead.begin(works, seen),
+        // Whatever it is, whoever looks after the commit will see.
+        Err(_) => {
+            behind.ahead.wait(works);
+            // Those that joined one may not have been noted.
+            inner.ranks = Ranks::default();
+        }
+    }
+    // There are errors after which SQLite gives up the whole transaction by itself.
+    if inner.conn.is_autocommit() { Err(Failed::Again) } else { Ok(()) }
 }
 
 /// A disk that is full or gone is nobody's fault; anything else may be one member's.
@@ -211,9 +318,15 @@ fn spoiled(why: StoreError) -> Failed {
     }
 }
 
-fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decided) -> Result<(), Failed> {
-    let Decided { world, arrivals, .. } = decided;
-    let purges = works.iter().any(|work| matches!(work, Work::Purge(_)));
+fn finish(
+    writer: &Writer,
+    inner: &mut Inner,
+    works: &mut [Work],
+    world: World,
+    arrivals: &Arrivals,
+) -> Result<(), Failed> {
+    let purges =
+        works.iter().any(|work| matches!(work, Work::Purge(seat) if seat.what == Purge::Lanes && seat.purged > 0));
     let witness = witness(inner, &world).map_err(|e| spoiled(store_error(e)))?;
     #[cfg(feature = "faults")]
     let committed = super::mishap::commit(writer, inner, works);
@@ -234,10 +347,9 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decid
             }
         },
     }
-    inner.open_agents.learn(&world);
-    inner.open_lanes.learn(&world);
-    inner.ranks.learn(&world);
     if purges {
+        // Rows of either may be gone.
+        inner.ranks = Ranks::default();
         inner.open_lanes.forget();
     }
     writer.known.learn_from(&world);
@@ -245,7 +357,7 @@ fn finish(writer: &Writer, inner: &mut Inner, works: &mut [Work], decided: Decid
     writer.signals.publish(inner.next_pos - 1);
     writer.signals.tell_calls(world.notes());
     group::observe(&writer.options, &world);
-    inner.open_jobs.learn(world, &arrivals);
+    inner.open_jobs.learn(world, arrivals);
     Ok(())
 }
 

@@ -32,17 +32,36 @@ static LIVE_BY_ID: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT {} FROM job j CROSS JOIN live l ON l.ord = j.ord WHERE j.org = ?1 AND j.id = ?2", rows::LIVE)
 });
 
+/// A group that has written what others look at, but for how its jobs have ended.
+#[derive(Clone, Copy)]
+pub(super) struct After<'a> {
+    pub world: &'a World,
+    pub arrivals: &'a Arrivals,
+}
+
+impl After<'_> {
+    /// A job that the group knows, as it leaves it.
+    fn job(&self, org: &OrgId, id: JobId) -> Option<&Job> {
+        self.world.job(org, id)
+    }
+}
+
+/// How a job has ended is written later, and the one who asks must wait for that.
+const NOT_WRITTEN: rusqlite::Error = rusqlite::Error::QueryReturnedNoRows;
+
+/// Fails if something is to be seen that the group before it has not written yet.
 pub(super) fn world(
     inner: &Inner,
     plan: &Plan,
     defs: &Definitions,
     arrivals: &mut Arrivals,
+    after: Option<After<'_>>,
 ) -> rusqlite::Result<World> {
     let Inner { conn, open_agents, open_jobs, open_lanes, .. } = inner;
     let mut world = World::default();
     for (org, reads) in &plan.reads {
         let live = Many::new(conn, &LIVE_BY_ID);
-        Loading { conn, open_agents, open_jobs, open_lanes, org, defs, world: &mut world, arrivals, live }
+        Loading { conn, open_agents, open_jobs, open_lanes, org, defs, world: &mut world, arrivals, after, live }
             .reads(reads)?;
     }
     for key in &plan.onces {
@@ -61,6 +80,7 @@ struct Loading<'a> {
     defs: &'a Definitions,
     world: &'a mut World,
     arrivals: &'a mut Arrivals,
+    after: Option<After<'a>>,
     live: Many<'a>,
 }
 
@@ -150,7 +170,15 @@ impl Loading<'_> {
     }
 
     fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Job>> {
-        let Self { conn, org, open_jobs, .. } = *self;
+        let Self { conn, org, open_jobs, after, .. } = *self;
+        if let Some(after) = after
+            && let Some(job) = after.job(org, id)
+        {
+            if let Some(spot) = after.arrivals.get(org, id) {
+                self.arrivals.note(org, id, spot);
+            }
+            return Ok(Some(job.clone()));
+        }
         if let Some((job, spot)) = open_jobs.get(org, id) {
             self.arrivals.note(org, id, spot);
             return Ok(Some(job.clone()));
@@ -171,8 +199,11 @@ impl Loading<'_> {
 
     /// The same with all that is known of it.
     fn record(&mut self, id: JobId) -> rusqlite::Result<()> {
-        self.job(id)?;
         let Self { conn, org, .. } = *self;
+        if self.after.is_some_and(|after| after.job(org, id).is_some()) {
+            return Err(NOT_WRITTEN);
+        }
+        self.job(id)?;
         let found = conn
             .prepare_cached(&query::records_sql("WHERE j.org = ?1 AND j.id = ?2"))?
             .query_row((org.as_str(), id.0.as_bytes()), rows::record)

@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 8] = [
+const ALL: [Migration; 9] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -28,6 +28,8 @@ const ALL: [Migration; 8] = [
         oldest: 8,
         sql: include_str!("migrations/0008_links_and_needs.sql"),
     },
+    // Older binaries would let jobs wait where nobody looks for them.
+    Migration { version: 9, name: "ranks", oldest: 9, sql: include_str!("migrations/0009_ranks.sql") },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes
@@ -130,10 +132,44 @@ mod tests {
         let ended = "SELECT concat_ws(' ', project, version, payload, deadline_at, state, ended_at, result, head_n, hex(head_hash))
                      FROM job WHERE org = 'a' AND id = x'01' AND ord < 0";
         assert_eq!(rows(ended), ["p 2 {\"n\":1} 90 completed 40 {} 3 AA"]);
+        let ranks = "SELECT concat_ws(' ', r.class, r.org, r.lane, r.needs, r.type, l.phase)
+                     FROM rank r JOIN live l ON l.rank = r.id ORDER BY l.ord";
+        assert_eq!(rows(ranks), ["0 b own 0 echo 2", "1 a project:p 1 echo 1"]);
         let live = "SELECT concat_ws(' ', l.org, j.project, j.max_failures, l.lane, l.dedupe, l.late, hex(l.head_hash), j.payload)
                     FROM live l JOIN job j ON j.ord = l.ord AND j.org = l.org AND j.id = l.id ORDER BY l.ord";
         assert_eq!(rows(live), ["b q 3 own 1 CC {\"n\":3}", "a p 2 project:p k 0 BB {\"n\":2}"]);
         assert!(conn.execute("UPDATE job SET result = 'x' WHERE state IS NOT NULL", []).is_err(), "still final");
+    }
+
+    #[test]
+    fn whoever_can_be_handed_out_stands_somewhere_and_nobody_else() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        run_all(&mut conn, &ALL[..8]).unwrap();
+        let columns = "ord, org, id, type, priority, class, since, late, lane, kept, outside, attempts, max_attempts, failures, token, \
+                       wakes, head_n, head_hash, head_at, phase, slot, state, pause, due_at, worker, lease_until, started_at";
+        let all = [
+            ("a", "1, 1, 'queued', NULL, 5, NULL, NULL, NULL"),
+            ("a", "2, 1, 'queued', NULL, 9, NULL, NULL, NULL"),
+            ("b", "1, 1, 'awaiting_tool', 'retry', 5, NULL, NULL, 1"),
+            ("a", "3, 0, 'executing', NULL, NULL, 'w', 7, 1"),
+            ("a", "0, 0, 'awaiting_tool', 'tool', NULL, NULL, NULL, 1"),
+            ("a", "1, 0, 'awaiting_tool', 'tool', 5, NULL, NULL, 1"),
+            ("a", "0, 1, 'awaiting_user_confirmation', NULL, NULL, NULL, NULL, 1"),
+        ];
+        for (n, (org, rest)) in (1..).zip(all) {
+            let row =
+                format!("{n}, '{org}', x'0{n}', 'echo', 200, 1, 1, 0, 'l', 1, 1, 0, 3, 0, 0, 0, 1, x'00', 1, {rest}");
+            conn.execute(&format!("INSERT INTO live ({columns}) VALUES ({row})"), []).unwrap();
+        }
+        run(&mut conn).unwrap();
+        let stand =
+            "SELECT l.ord || ' ' || r.org || ' ' || r.needs FROM live l JOIN rank r ON r.id = l.rank ORDER BY l.ord";
+        let stand: rusqlite::Result<Vec<String>> =
+            conn.prepare(stand).unwrap().query_map([], |row| row.get(0)).unwrap().collect();
+        assert_eq!(stand.unwrap(), ["1 a 1", "2 a 1", "3 b 1", "6 a 0"]);
+        assert_eq!(conn.query_row("SELECT count(*) FROM rank", [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+        assert!(conn.execute("UPDATE live SET rank = NULL WHERE ord = 1", []).is_err());
+        assert!(conn.execute("UPDATE live SET rank = 1 WHERE ord = 4", []).is_err());
     }
 
     #[test]

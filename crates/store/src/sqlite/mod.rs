@@ -6,6 +6,7 @@
 //! A simulated store has none of these threads: see `disk`.
 
 mod aging;
+mod ahead;
 mod arrivals;
 mod audit;
 mod audit_run;
@@ -46,6 +47,7 @@ use crate::known::Known;
 use crate::open::OpenOptions;
 use crate::signals::Signals;
 use baton_core::Micros;
+use checkpoint::Lengths;
 pub(crate) use checkup::checkup;
 pub(crate) use data_dir::DirLock;
 use readers::Readers;
@@ -83,10 +85,10 @@ impl Db {
         let path = options.data_dir.join(FILE);
         let conn = data_dir::open_or_quarantine(&path, options.corrupt)?;
         let database = |e: rusqlite::Error| OpenError::Database(e.to_string());
-        let inner = Inner::new(conn).map_err(database)?;
+        let mut inner = Inner::new(conn).map_err(database)?;
         let signals = Arc::new(Signals::new(inner.next_pos - 1));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let checkpointer = checkpoint::spawn(&path).map_err(database)?;
+        let checkpointer = checkpoint::spawn(&path, &mut inner.conn, Lengths::USUAL).map_err(database)?;
         let readers = Readers::spawn(&path).map_err(database)?;
         let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
         known.learn(load::registered(&inner.conn).map_err(database)?);

@@ -1,7 +1,7 @@
 //! Agents that are being worked on, as the last commit left them.
 //!
 //! Every step reads its agent and writes it again. The one writer is alone, so what it wrote last is what the
-//! file holds: nothing needs to be read and parsed. Only what was committed is kept here.
+//! file holds: nothing needs to be read and parsed. What is told before its commit is forgotten if that fails.
 
 use baton_core::run::Agent;
 use baton_core::{AgentId, OrgId, World};
@@ -19,7 +19,7 @@ impl OpenAgents {
         self.0.get(&(org.clone(), id))
     }
 
-    /// After a commit.
+    /// What a group has written.
     pub(super) fn learn(&mut self, world: &World) {
         for write in world.agent_writes() {
             let key = (write.agent.org.clone(), write.agent.id);

@@ -1,6 +1,6 @@
 //! Lanes that jobs move in, as the last commit left them.
 //!
-//! The one writer is alone, so what it wrote last is what the file holds. Only what was committed is kept here.
+//! The one writer is alone, so what it wrote last is what the file holds. What is told before its commit is forgotten if that fails.
 
 use baton_core::lane;
 use baton_core::schedule::LaneId;
@@ -18,7 +18,7 @@ impl OpenLanes {
         self.0.get(&(org.clone(), key.clone())).cloned()
     }
 
-    /// After a commit.
+    /// What a group has written.
     pub(super) fn learn(&mut self, world: &World) {
         for (org, key, row) in world.lane_writes() {
             let id = (org.clone(), key.clone());

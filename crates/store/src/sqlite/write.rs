@@ -13,13 +13,22 @@ use crate::sqlite::store_error;
 use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 
-pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, now: Micros) -> Result<(), StoreError> {
-    let Inner { conn, next_pos, arriving, .. } = inner;
+/// The place before that of each event, if it is linked.
+pub(super) type Links = Vec<Option<i64>>;
+
+/// All that a later group may look at before this one is committed.
+pub(super) fn what_others_look_at(
+    inner: &mut Inner,
+    world: &World,
+    arrivals: &mut Arrivals,
+    now: Micros,
+) -> Result<Links, StoreError> {
+    let Inner { conn, next_pos, arriving, ranks, .. } = inner;
     let late = write_jobs::arrive(conn, arriving, world, arrivals)?;
     // Rows of jobs say where their history ends, so events get their places first.
     let places = (*next_pos..).zip(world.events());
-    let links: Vec<Option<i64>> = places.map(|(pos, event)| arrivals.tell(event, pos)).collect();
-    write_jobs::world(conn, world, arrivals, &late, now)?;
+    let links = places.map(|(pos, event)| arrivals.tell(event, pos)).collect();
+    write_jobs::live((conn, ranks), world, arrivals, &late, now)?;
     for (org, id, payload) in world.payload_writes() {
         let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
         let done = conn
@@ -29,12 +38,24 @@ pub(super) fn world(inner: &mut Inner, world: &World, arrivals: &mut Arrivals, n
     }
     write_queue::world(conn, world).map_err(store_error)?;
     run_rows::write(conn, world)?;
-    rest(conn, world).and_then(|()| events(conn, next_pos, world, &links)).map_err(store_error)?;
+    beside_jobs(conn, world).map_err(store_error)?;
+    Ok(links)
+}
+
+/// How jobs have ended.
+pub(super) fn ends(inner: &Inner, world: &World, arrivals: &Arrivals) -> Result<(), StoreError> {
+    write_jobs::ends(&inner.conn, world, arrivals)
+}
+
+/// What happened, and what is forgotten.
+pub(super) fn history(inner: &mut Inner, world: &World, links: &Links) -> Result<(), StoreError> {
+    let Inner { conn, next_pos, .. } = inner;
+    events(conn, next_pos, world, links).map_err(store_error)?;
     // After the event that says so.
     write_queue::pruned(conn, world)
 }
 
-/// A row that was loaded in this very transaction must be there.
+/// A row that was loaded must be there: nobody else writes.
 pub(super) fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), StoreError> {
     match rows.map_err(store_error)? {
         1 => Ok(()),
@@ -42,7 +63,7 @@ pub(super) fn one(rows: rusqlite::Result<usize>, what: &str) -> Result<(), Store
     }
 }
 
-fn rest(conn: &Connection, world: &World) -> rusqlite::Result<()> {
+fn beside_jobs(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     for (org, key, definition) in world.definition_writes() {
         conn.prepare_cached(
             "INSERT INTO definition (org, class, name, id, head_n, head_hash, head_at) \
@@ -158,11 +179,20 @@ pub(super) fn purge(conn: &Connection, what: Purge, limit: usize, now: Micros) -
                  SELECT org, id FROM message WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
             )?
             .execute((now.0, row_limit(limit))),
-        Purge::Lanes => conn
-            .prepare_cached(
-                "DELETE FROM lane WHERE (org, key) IN (
-                 SELECT org, key FROM lane WHERE running = 0 AND waiting = 0 LIMIT ?1)",
-            )?
-            .execute([row_limit(limit)]),
+        Purge::Lanes => {
+            let lanes = conn
+                .prepare_cached(
+                    "DELETE FROM lane WHERE (org, key) IN (
+                     SELECT org, key FROM lane WHERE running = 0 AND waiting = 0 LIMIT ?1)",
+                )?
+                .execute([row_limit(limit)])?;
+            let ranks = conn
+                .prepare_cached(
+                    "DELETE FROM rank WHERE id IN (SELECT id FROM rank r WHERE NOT EXISTS
+                     (SELECT 1 FROM live l INDEXED BY live_ready WHERE l.rank = r.id) LIMIT ?1)",
+                )?
+                .execute([row_limit(limit)])?;
+            Ok(lanes.max(ranks))
+        }
     }
 }

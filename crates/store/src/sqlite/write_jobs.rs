@@ -5,6 +5,7 @@
 
 use super::arrivals::{Arrivals, Arriving, Spot};
 use super::many::Many;
+use super::ranks::Ranks;
 use super::store_error;
 use super::write::one;
 use super::write_queue;
@@ -22,14 +23,14 @@ const INSERT_JOB: &str = "INSERT INTO job (ord, org, id, project, type, version,
 
 const INSERT_LIVE: &str = "INSERT INTO live (ord, org, id, type, priority, phase, state, pause, due_at, worker, \
     lease_until, attempts, max_attempts, token, wakes, started_at, head_n, head_hash, head_at, class, slot, since, late, \
-    lane, lane_max, kept, outside, dedupe, failures, aside, head_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
-    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
+    lane, lane_max, kept, outside, dedupe, failures, aside, head_pos, rank) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
+    ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
 
 /// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
 const UPDATE_LIVE: &str = "UPDATE OR FAIL live SET phase = CASE WHEN phase = 1 AND due_at = ?6 THEN 1 ELSE ?3 END, \
     state = ?4, pause = ?5, due_at = ?6, worker = ?7, lease_until = ?8, attempts = ?9, token = ?10, wakes = ?11, \
     started_at = ?12, head_n = ?13, head_hash = ?14, head_at = ?15, slot = ?16, dedupe = ?17, failures = ?18, \
-    aside = ?19, max_attempts = ?20, head_pos = ?21 WHERE ord = ?1 AND org = ?2";
+    aside = ?19, max_attempts = ?20, head_pos = ?21, rank = ?22 WHERE ord = ?1 AND org = ?2";
 
 const DELETE_LIVE: &str = "DELETE FROM live WHERE ord = ?1 AND org = ?2";
 
@@ -39,6 +40,7 @@ const END_JOB: &str = "UPDATE OR FAIL job SET state = ?3, ended_at = ?4, result 
 
 struct Jobs<'c> {
     conn: &'c Connection,
+    ranks: &'c mut Ranks,
     insert_job: Many<'c>,
     insert_live: Many<'c>,
     update_live: Many<'c>,
@@ -68,8 +70,9 @@ pub(super) fn arrive(
     Ok(late)
 }
 
-pub(super) fn world(
-    conn: &Connection,
+/// Everything but how those have ended that were there before.
+pub(super) fn live(
+    (conn, ranks): (&Connection, &mut Ranks),
     world: &World,
     arrivals: &Arrivals,
     late: &[bool],
@@ -78,6 +81,7 @@ pub(super) fn world(
     let mut late = late.iter();
     let mut jobs = Jobs {
         conn,
+        ranks,
         insert_job: Many::new(conn, INSERT_JOB),
         insert_live: Many::new(conn, INSERT_LIVE),
         update_live: Many::new(conn, UPDATE_LIVE),
@@ -97,10 +101,20 @@ pub(super) fn world(
                 one(jobs.update_live(spot(arrivals, job)?, job, now), "an update of a live job")?;
             }
             JobWrite::End(job, ending) => {
-                let spot = spot(arrivals, job)?;
-                one(jobs.delete_live(spot, job), "the removal of a live job")?;
-                one(jobs.end_job(spot, job, ending), "the end of a job")?;
+                one(jobs.delete_live(spot(arrivals, job)?, job), "the removal of a live job")?;
+                write_queue::ended(conn, job, ending).map_err(store_error)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// How those have ended that were there before.
+pub(super) fn ends(conn: &Connection, world: &World, arrivals: &Arrivals) -> Result<(), StoreError> {
+    let mut end = Many::new(conn, END_JOB);
+    for write in world.job_writes() {
+        if let JobWrite::End(job, ending) = write {
+            one(end_job(&mut end, spot(arrivals, job)?, job, ending), "the end of a job")?;
         }
     }
     Ok(())
@@ -139,13 +153,14 @@ impl Jobs<'_> {
                 .execute((job.org.as_str(), from.0.as_bytes()))?;
         }
         if let Some(ending) = ending {
-            self.end_job(spot, job, ending)?;
+            end_job(&mut self.end_job, spot, job, ending)?;
+            write_queue::ended(self.conn, job, ending)?;
         }
         Ok(())
     }
 
     fn insert_live(&mut self, spot: Spot, late: bool, job: &Job, now: Micros) -> rusqlite::Result<()> {
-        let lease = job.status.lease();
+        let (lease, rank) = (job.status.lease(), self.rank(job)?);
         self.insert_live.get()?.execute(params![
             spot.ord,
             job.org.as_str(),
@@ -178,12 +193,13 @@ impl Jobs<'_> {
             job.failures,
             Aside::stored(job.aside.as_deref()),
             spot.head_pos,
+            rank,
         ])?;
         Ok(())
     }
 
     fn update_live(&mut self, spot: Spot, job: &Job, now: Micros) -> rusqlite::Result<usize> {
-        let lease = job.status.lease();
+        let (lease, rank) = (job.status.lease(), self.rank(job)?);
         self.update_live.get()?.execute(params![
             spot.ord,
             job.org.as_str(),
@@ -206,41 +222,45 @@ impl Jobs<'_> {
             Aside::stored(job.aside.as_deref()),
             job.max_attempts,
             spot.head_pos,
+            rank,
         ])
+    }
+
+    /// Where it stands, if it can be handed out now or later.
+    fn rank(&mut self, job: &Job) -> rusqlite::Result<Option<i64>> {
+        job.status.due_at().map(|_| self.ranks.join(self.conn, job)).transpose()
     }
 
     fn delete_live(&mut self, spot: Spot, job: &Job) -> rusqlite::Result<usize> {
         self.delete_live.get()?.execute((spot.ord, job.org.as_str()))
     }
+}
 
-    fn end_job(&mut self, spot: Spot, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
-        let at = match job.status {
-            Status::Ended { at, .. } => Some(at.0),
-            _ => None,
-        };
-        let (result, code, message) = ending_columns(ending);
-        let done = self.end_job.get()?.execute(params![
-            spot.ord,
-            job.org.as_str(),
-            job.status.state().as_str(),
-            at,
-            result,
-            code,
-            message,
-            job.attempts,
-            job.token,
-            job.started_at.map(|at| at.0),
-            job.head.n,
-            job.head.hash.0,
-            job.head.at.0,
-            job.failures,
-            Aside::stored(job.aside.as_deref()),
-            job.max_attempts,
-            spot.head_pos,
-        ])?;
-        write_queue::ended(self.conn, job, ending)?;
-        Ok(done)
-    }
+fn end_job(end: &mut Many<'_>, spot: Spot, job: &Job, ending: &Ending) -> rusqlite::Result<usize> {
+    let at = match job.status {
+        Status::Ended { at, .. } => Some(at.0),
+        _ => None,
+    };
+    let (result, code, message) = ending_columns(ending);
+    end.get()?.execute(params![
+        spot.ord,
+        job.org.as_str(),
+        job.status.state().as_str(),
+        at,
+        result,
+        code,
+        message,
+        job.attempts,
+        job.token,
+        job.started_at.map(|at| at.0),
+        job.head.n,
+        job.head.hash.0,
+        job.head.at.0,
+        job.failures,
+        Aside::stored(job.aside.as_deref()),
+        job.max_attempts,
+        spot.head_pos,
+    ])
 }
 
 const fn pause(status: &Status) -> Option<&'static str> {

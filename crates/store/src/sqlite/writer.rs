@@ -1,5 +1,6 @@
 //! The one who writes: takes what waits, runs it as a group, answers, and begins again.
 
+use super::ahead::{Ahead, Group};
 use super::arrivals::Arriving;
 use super::checkpoint::{self, Checkpointer};
 use super::commit::{self, Fate};
@@ -27,6 +28,8 @@ const LOOKS: u32 = 1_000;
 pub struct Inner {
     pub(super) conn: Connection,
     pub(super) next_pos: i64,
+    /// Groups that were begun.
+    pub(super) groups: u64,
     pub(super) arriving: Arriving,
     pub(super) open_agents: OpenAgents,
     pub(super) open_jobs: OpenJobs,
@@ -47,6 +50,7 @@ impl Inner {
         }
         Ok(Self {
             next_pos: last + 1,
+            groups: 0,
             arriving: Arriving::after(&conn)?,
             open_agents: OpenAgents::default(),
             open_jobs: OpenJobs::default(),
@@ -61,6 +65,7 @@ impl Inner {
         self.open_agents = OpenAgents::default();
         self.open_jobs = OpenJobs::default();
         self.open_lanes = OpenLanes::default();
+        self.ranks = Ranks::default();
     }
 }
 
@@ -74,35 +79,42 @@ pub(super) fn now(options: &OpenOptions) -> Micros {
     options.clock.now()
 }
 
-/// What waits, taken together.
-#[derive(Default)]
-struct Batch {
-    works: Vec<Work>,
-    /// Large enough to be a group of its own.
-    large: bool,
+/// Who waits for the writer.
+struct Line<'a> {
+    options: &'a OpenOptions,
+    waiting: mpsc::Receiver<Message>,
+    /// Somebody has closed the line; nobody is taken from it any more.
     closing: Option<oneshot::Sender<()>>,
 }
 
-impl Batch {
-    fn add(&mut self, message: Message) {
-        self.large |= message.is_large();
-        match message {
-            Message::Works(works) => self.works.extend(works),
-            Message::Close(done) => self.closing = Some(done),
+impl Line<'_> {
+    /// Whoever waits, taken together, behind one who has been taken already.
+    fn group(&mut self, first: Option<Message>) -> Vec<Work> {
+        let max = group_max(self.options);
+        let mut works = Vec::new();
+        let mut large = false;
+        let mut next = first;
+        while let Some(message) = next.take().or_else(|| self.waiting.try_recv().ok()) {
+            large |= message.is_large();
+            match message {
+                Message::Works(more) => works.extend(more),
+                Message::Close(done) => self.closing = Some(done),
+            }
+            // One that is large enough is the last of its group.
+            if works.len() >= max || large || self.closing.is_some() {
+                break;
+            }
         }
+        works
     }
 
-    fn fill(&mut self, waiting: &mut mpsc::Receiver<Message>, max: usize) {
-        while self.works.len() < max
-            && !self.large
-            && self.closing.is_none()
-            && let Ok(message) = waiting.try_recv()
-        {
-            self.add(message);
-        }
+    /// Those behind the group that was taken last.
+    fn more(&mut self) -> Vec<Work> {
+        if self.closing.is_some() { Vec::new() } else { self.group(None) }
     }
 }
 
+/// Commands that are committed together at most.
 fn group_max(options: &OpenOptions) -> usize {
     #[cfg(feature = "faults")]
     if let Some(faults) = &options.faults {
@@ -115,31 +127,40 @@ fn group_max(options: &OpenOptions) -> usize {
 pub(super) fn spawn(
     writer: Writer,
     mut inner: Inner,
-    mut waiting: mpsc::Receiver<Message>,
+    waiting: mpsc::Receiver<Message>,
     mut checkpointer: Checkpointer,
     lock: Arc<DirLock>,
 ) -> std::io::Result<()> {
+    // On a single processor nobody could say anything meanwhile, or decide.
+    let alone = !std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
+    let mut ahead = if alone { Ahead::never() } else { Ahead::beside()? };
     std::thread::Builder::new().name("sqlite-write".to_owned()).spawn(move || {
-        // On a single processor nobody could say anything meanwhile.
-        let looks = if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) { LOOKS } else { 0 };
-        while let Some(message) = next(&mut waiting, looks) {
-            let mut batch = Batch::default();
-            batch.add(message);
-            batch.fill(&mut waiting, group_max(&writer.options));
-            if commit::run(&writer, &mut inner, batch.works) == Fate::Dead {
+        let looks = if alone { 0 } else { LOOKS };
+        let mut line = Line { options: &writer.options, waiting, closing: None };
+        loop {
+            let group = match ahead.take() {
+                Some(group) => group,
+                None => {
+                    if let Some(done) = line.closing {
+                        turn_away(&mut line.waiting);
+                        checkpoint::whole(&inner.conn);
+                        drop((inner, lock));
+                        let _ = done.send(());
+                        return;
+                    }
+                    match next(&mut line.waiting, looks) {
+                        Some(message) => Group::Fresh(line.group(Some(message))),
+                        None => break,
+                    }
+                }
+            };
+            if commit::run(&writer, &mut inner, group, &mut ahead, &mut || line.more()) == Fate::Dead {
                 break;
             }
             checkpointer.after_group(&inner.conn);
-            if let Some(done) = batch.closing {
-                turn_away(&mut waiting);
-                checkpoint::whole(&inner.conn);
-                drop((inner, lock));
-                let _ = done.send(());
-                return;
-            }
         }
         // After a crash, or when every handle is gone.
-        waiting.close();
+        line.waiting.close();
         drop((inner, lock));
         writer_gone(&writer.options);
     })?;
@@ -179,24 +200,31 @@ fn writer_gone(options: &OpenOptions) {
 
 /// The writer of a simulated node: a task that runs statements where it stands.
 #[cfg(feature = "faults")]
-pub(super) async fn inline(writer: Writer, disk: super::Disk, mut waiting: mpsc::Receiver<Message>) {
-    while let Some(message) = waiting.recv().await {
-        let mut batch = Batch::default();
-        batch.add(message);
-        batch.fill(&mut waiting, group_max(&writer.options));
-        let fate = disk.with(|inner| commit::run(&writer, inner, batch.works));
+pub(super) async fn inline(writer: Writer, disk: super::Disk, waiting: mpsc::Receiver<Message>) {
+    let mut line = Line { options: &writer.options, waiting, closing: None };
+    let mut ahead = Ahead::here();
+    loop {
+        // Between a group and one that was decided over it nobody else may write, so nothing is awaited.
+        let group = match ahead.take() {
+            Some(group) => group,
+            None if line.closing.is_some() => break,
+            None => match line.waiting.recv().await {
+                Some(message) => Group::Fresh(line.group(Some(message))),
+                None => return,
+            },
+        };
+        let fate = disk.with(|inner| commit::run(&writer, inner, group, &mut ahead, &mut || line.more()));
         if let Some(faults) = &writer.options.faults {
             faults.after_group();
         }
         if fate == Fate::Dead {
-            waiting.close();
+            line.waiting.close();
             writer_gone(&writer.options);
             return;
         }
-        if let Some(done) = batch.closing {
-            turn_away(&mut waiting);
-            let _ = done.send(());
-            return;
-        }
+    }
+    turn_away(&mut line.waiting);
+    if let Some(done) = line.closing {
+        let _ = done.send(());
     }
 }

@@ -1,5 +1,6 @@
 //! Runs through the engine, on both databases.
 
+mod elsewhere;
 mod holding;
 mod money;
 mod racing;
