@@ -19,7 +19,8 @@ pub async fn check<F: Future<Output = Result<()>>>(place: Place, test: fn(Lab) -
     match Lab::new(place, None).await {
         Ok(Some(lab)) => match tokio::time::timeout(PATIENCE, test(lab)).await {
             Ok(Ok(())) => {}
-            Ok(Err(e)) => panic!("on {place:?}: {e:?}"),
+            // The reason again behind the trace: whoever sees only the end of what was printed sees it too.
+            Ok(Err(e)) => panic!("on {place:?}: {e:?}\non {place:?}: {e:#}"),
             Err(_) => panic!("on {place:?}: it hangs"),
         },
         Ok(None) => {}

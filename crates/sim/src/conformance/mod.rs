@@ -309,7 +309,8 @@ pub async fn check(case: &str) {
         match Lab::new(*place, None).await {
             Ok(Some(lab)) => match tokio::time::timeout(PATIENCE, (case.run)(lab)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(e)) => panic!("{} on {place:?}: {e:?}", case.name),
+                // The reason again behind the trace: whoever sees only the end of what was printed sees it too.
+                Ok(Err(e)) => panic!("{} on {place:?}: {e:?}\n{} on {place:?}: {e:#}", case.name, case.name),
                 Err(_) => panic!("{} on {place:?} waits for ever", case.name),
             },
             Ok(None) => {}

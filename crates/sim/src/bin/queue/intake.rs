@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURE: Duration = Duration::from_secs(2);
 /// Jobs that are brought in in batches.
-const BULK: usize = 50_000;
+const BULK: usize = 64_000;
 const SAMPLES: usize = 400;
 
 async fn lab(place: Place) -> Result<Lab> {
@@ -43,14 +43,15 @@ pub async fn single(place: Place) -> Result<f64> {
     Ok(rate)
 }
 
-/// Jobs a second in batches of this size.
-pub async fn bulk(place: Place, batch: usize) -> Result<f64> {
+/// Jobs a second in batches of this size, from so many callers.
+pub async fn bulk(place: Place, batch: usize, callers: usize) -> Result<f64> {
     let (lab, ears) = (lab(place).await?, Ears::new());
     let store = open(&lab, "node", &registry(Shape::Open, &ears), &ears).await?;
     fill(&store, Shape::Open, 4 * batch, batch).await?;
+    let each = BULK / callers;
     let began = Instant::now();
-    fill(&store, Shape::Open, BULK, batch).await?;
-    let rate = BULK as f64 / began.elapsed().as_secs_f64();
+    try_join_all((0..callers).map(|_| fill(&store, Shape::Open, each, batch))).await?;
+    let rate = (each * callers) as f64 / began.elapsed().as_secs_f64();
     store.close().await;
     Ok(rate)
 }

@@ -151,9 +151,9 @@ async fn measure(lab: &Lab, mut figures: Figures, asked: &Asked) -> Result<Figur
         Some(raw.commits),
         Some(Aim::Ratio(aims.single)),
     );
-    for batch in [500, 1_000] {
-        let bulk = middle(asked.rounds, || intake::bulk(place, batch)).await?;
-        let metric = format!("enqueue in batches of {batch}");
+    for (batch, callers, who) in [(500, 1, ""), (1_000, 1, ""), (1_000, raw::CALLERS, ", 8 callers")] {
+        let bulk = middle(asked.rounds, || intake::bulk(place, batch, callers)).await?;
+        let metric = format!("enqueue in batches of {batch}{who}");
         f.add(metric, bulk, "jobs/s", Some(raw.rows), Some(Aim::Ratio(aims.bulk)));
     }
     let (p50, p99) = intake::latency(place).await?;
