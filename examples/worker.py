@@ -6,16 +6,16 @@ The key has the role `worker`; an operator registers the type once: PUT /api/v1/
 SIGTERM and Ctrl-C let the job in hand end, and give the others back."""
 import contextlib, http.client, itertools, json, os, random, signal, sys, threading, time, urllib.request
 
-SERVER = os.environ.get("BATON_URL") or os.environ.get("BATON_SERVER") or "http://127.0.0.1:22866"
-URL = SERVER.rstrip("/") + "/api/v1/worker/"
-HEADERS = {"Authorization": "Bearer " + os.environ["BATON_KEY"], "Content-Type": "application/json"}
+KEY = os.environ.get("BATON_KEY") or sys.exit("set BATON_KEY to a key with the role worker")
+SERVER = (os.environ.get("BATON_URL") or os.environ.get("BATON_SERVER") or "http://127.0.0.1:22866").rstrip("/")
+HEADERS = {"Authorization": "Bearer " + KEY, "Content-Type": "application/json"}
 ASK = {"types": ["shout"], "max": 4, "waitMs": 5_000, "worker": "shouter"}
 TROUBLE = (OSError, http.client.HTTPException)  # An HTTPError is an OSError, too.
 stopping, held = [], {}  # held: lease -> [its length, its end], in seconds
 
 def call(route, body, until):
     """The answer; asks again with growing pauses until then. What is refused for good raises."""
-    request = urllib.request.Request(URL + route, json.dumps(body).encode(), HEADERS)
+    request = urllib.request.Request(f"{SERVER}/api/v1/worker/{route}", json.dumps(body).encode(), HEADERS)
     for n in itertools.count():
         try:
             with urllib.request.urlopen(request, timeout=20 if route == "lease" else 5) as answer:

@@ -19,8 +19,8 @@ pub enum StoreError {
     /// The database refused what a command wanted to write: a broken invariant, so our fault.
     #[error("the database rejected a change: {0}")]
     Rejected(String),
-    /// A command panicked while deciding: our fault too. Its neighbours were not harmed.
-    #[error("a command failed while deciding: {0}")]
+    /// A command panicked while deciding, or a question while it was answered: our fault too. Its neighbours were not harmed.
+    #[error("a command or a question failed: {0}")]
     Panicked(String),
     /// The database itself is not what it was: a damaged file, a table that is gone, rights taken
     /// away.

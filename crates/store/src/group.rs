@@ -419,7 +419,7 @@ pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, e
     decided.unwrap_or_else(|panic| Round::Spoiled(StoreError::Panicked(panic_text(&*panic))))
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }

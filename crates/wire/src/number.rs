@@ -1,6 +1,5 @@
 //! Whole numbers. JSON has one kind of number: `5.0` is as whole as `5`, and many programs write it.
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
@@ -16,9 +15,20 @@ pub(crate) fn read(number: &Number) -> Option<u64> {
 
 /// A number that may be left out or null.
 pub(crate) fn optional<'de, D: Deserializer<'de>, T: TryFrom<u64>>(d: D) -> Result<Option<T>, D::Error> {
-    let Some(number) = Option::<Number>::deserialize(d)? else { return Ok(None) };
-    let fits = read(&number).and_then(|number| T::try_from(number).ok());
-    fits.map(Some).ok_or_else(|| D::Error::custom("must be a whole number that is not negative"))
+    Option::<Number>::deserialize(d)?.map(|number| fitting(&number)).transpose()
+}
+
+/// A number that must be given.
+pub(crate) fn required<'de, D: Deserializer<'de>, T: TryFrom<u64>>(d: D) -> Result<T, D::Error> {
+    fitting(&Number::deserialize(d)?)
+}
+
+fn fitting<T: TryFrom<u64>, E: serde::de::Error>(number: &Number) -> Result<T, E> {
+    if number.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0) {
+        let fits = read(number).and_then(|number| T::try_from(number).ok());
+        return fits.ok_or_else(|| E::custom("must be a smaller number"));
+    }
+    Err(E::custom("must be a whole number that is not negative"))
 }
 
 /// The same, with 0 for one that is left out.

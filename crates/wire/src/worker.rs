@@ -2,7 +2,7 @@
 
 use crate::Object;
 use crate::absent::{or_default, part, parts};
-use crate::number::{optional, or_zero};
+use crate::number::{optional, or_zero, required};
 use crate::shape::Shape;
 use crate::time::Time;
 use baton_core::job::{self, Failure};
@@ -247,9 +247,9 @@ said! {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional")]
         #[schemars(range(max = PARK_MS))]
         pub for_ms: Option<u64>,
-        /// How often it had been woken when it was handed out.
-        #[serde(default, deserialize_with = "or_zero")]
-        #[schemars(with = "Option<u64>")]
+        /// How often it had been woken when it was handed out: its `wakes`. Not 0 unless given: once woken, a job that
+        /// is parked so would be due at once for ever.
+        #[serde(deserialize_with = "required")]
         pub seen: u64,
     }
 

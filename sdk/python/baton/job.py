@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -63,15 +64,16 @@ class Job:
 
     def progress(
         self,
-        percent: int | None = None,
+        percent: float | None = None,
         note: str | None = None,
         context: Mapping[str, str] | None = None,
     ) -> None:
         """Says how far the job is. A server that is out of reach is no reason to fail: then it is
-        left unsaid. Learns on the way whether the job was cancelled or lost."""
+        left unsaid. `percent` is brought between 0 and 100, and rounded. Learns on
+        the way whether the job was cancelled or lost."""
         body: dict[str, Any] = {"lease": self._lease}
-        if percent is not None:
-            body["percent"] = percent
+        if percent is not None and not math.isnan(percent):
+            body["percent"] = round(min(max(percent, 0), 100))
         if note is not None:
             body["note"] = note[:NOTE_CHARS]
         if context is not None:

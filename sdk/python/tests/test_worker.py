@@ -359,7 +359,7 @@ class Beating(Case):
 
 
 class Progress(Case):
-    def told(self, **job: Any) -> tuple[FakeBaton, Job]:
+    def told(self, percent: float = 40, **job: Any) -> tuple[FakeBaton, Job]:
         baton, worker = self.begin(concurrency=1)
         jobs: list[Job] = []
         told = threading.Event()
@@ -367,7 +367,7 @@ class Progress(Case):
         @worker.job("t")
         def handler(job: Job) -> None:
             jobs.append(job)
-            job.progress(40, "4 of 10", {"threadId": "t1"})
+            job.progress(percent, "4 of 10", {"threadId": "t1"})
             told.set()
 
         lease = baton.give("t", lease="l1")
@@ -386,6 +386,11 @@ class Progress(Case):
         body = {"lease": "l1", "percent": 40, "note": "4 of 10", "context": {"threadId": "t1"}}
         self.assertEqual(baton.asked("/progress")[0].body, body)
         self.assertFalse(job.cancelled.is_set())
+
+    def test_it_is_brought_into_its_bounds(self) -> None:
+        for percent, told in [(39.6, 40), (120, 100), (-1, 0)]:
+            baton, _ = self.told(percent=percent)
+            self.assertEqual(baton.asked("/progress")[0].body["percent"], told)
 
     def test_it_tells_of_cancellation(self) -> None:
         _, job = self.told(cancelled=True)

@@ -4,7 +4,7 @@ import type { Held, LeasedJob } from "./held.js";
 import type { Answer } from "./records.js";
 
 export interface Progress {
-  /** 0 to 100. */
+  /** Brought between 0 and 100, and rounded. */
   percent?: number | undefined;
   note?: string | undefined;
   context?: { threadId?: string | undefined; turnId?: string | undefined } | undefined;

@@ -248,8 +248,7 @@ export class Worker {
       const { cancelRequested } = await this.#wire.once<{ cancelRequested: boolean }>({
         method: "POST",
         path: "/api/v1/worker/progress",
-        // The server takes whole numbers.
-        body: { lease: held.lease, percent: percent === undefined ? undefined : Math.round(percent), note, context },
+        body: { lease: held.lease, percent: whole(percent), note, context },
         timeoutMs: ANSWER_MS,
       });
       if (cancelRequested) held.interrupt("cancelled");
@@ -288,4 +287,10 @@ export class Worker {
     while (this.#working.size > 0 && !signal.aborted) await this.#bell.wait();
     signal.removeEventListener("abort", ring);
   }
+}
+
+/** The server takes whole numbers from 0 to 100. */
+function whole(percent: number | undefined): number | undefined {
+  if (percent === undefined || Number.isNaN(percent)) return undefined;
+  return Math.round(Math.min(Math.max(percent, 0), 100));
 }

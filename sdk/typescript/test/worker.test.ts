@@ -144,7 +144,7 @@ test("progress is told, and tells whether the job was cancelled", async (t) => {
   worker.job("mail.send", async (job) => {
     await job.progress({ percent: 39.6, note: "4 of 10 pages" });
     assert.equal(job.signal.aborted, false);
-    await job.progress({ percent: 50 });
+    await job.progress({ percent: 120 });
     reason = job.signal.reason;
     job.signal.throwIfAborted();
   });
@@ -153,6 +153,7 @@ test("progress is told, and tells whether the job was cancelled", async (t) => {
   assert.deepEqual((await baton.outcome("a"))["release"], {});
   assert.equal((reason as { why?: string }).why, "cancelled");
   assert.deepEqual(baton.of(PROGRESS)[0]?.body, { lease: "a", percent: 40, note: "4 of 10 pages" });
+  assert.deepEqual(baton.of(PROGRESS)[1]?.body, { lease: "a", percent: 100 });
 });
 
 test("progress that cannot be told fails no job; of a lost one it says so", async (t) => {

@@ -31,8 +31,14 @@ pub async fn lease(
     let many = Many::of(&app, settle).await?;
     // Who waits takes a place; who only looks, or settles, never has to.
     let place = if wanted.wait.is_zero() { None } else { Some(app.waiting().take(caller.key)?) };
-    let (said, handed) = app.engine().workers().lease(&wanted, many.settles.clone()).await?;
+    let workers = app.engine().workers();
+    let (said, parcel) = workers.lease(&wanted, many.settles.clone()).await?;
     drop(place);
+    if !wanted.wait.is_zero() {
+        // Its key may have been revoked while it waited. Then the parcel goes back unopened.
+        app.keyring().still(&caller).await?;
+    }
+    let handed = workers.open(&wanted, parcel);
     Ok(Answer(Leases { leases: handed.into_iter().map(shown).collect(), settled: many.told(said) }))
 }
 

@@ -76,7 +76,7 @@ async fn work(seen: &mut Seen, server: &Server) {
         ("progress", json!({ "lease": a, "percent": 5 })),
         ("complete", json!({ "lease": a })),
         ("fail", json!({ "lease": b, "code": "broken" })),
-        ("park", json!({ "lease": c })),
+        ("park", json!({ "lease": c, "seen": 0 })),
         ("ask", json!({ "lease": d, "question": { "prompt": "sure?" } })),
         ("release", json!({ "lease": e })),
         ("settle", json!({ "outcomes": [{ "lease": f, "complete": {} }] })),

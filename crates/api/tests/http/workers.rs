@@ -30,6 +30,7 @@ on_both_databases!(crate::workers::setup =>
     those_who_wait_for_the_same_are_served_in_turn,
     whoever_hangs_up_leaves_no_job_behind,
     only_so_many_wait_with_one_key,
+    whose_key_is_revoked_while_it_waits_is_handed_nothing,
 );
 
 /// Types that cannot be had over HTTP, because they last too short a time for people.
@@ -90,9 +91,15 @@ async fn what_is_asked_for_wrongly_is_refused(server: &Server) {
     ] {
         hand.say("lease", body).await.refused(status, code);
     }
-    for route in ["complete", "release", "park"] {
-        hand.say(route, json!({ "lease": "nonsense" })).await.refused(409, "lease_lost");
+    for (route, body) in [
+        ("complete", json!({ "lease": "nonsense" })),
+        ("release", json!({ "lease": "nonsense" })),
+        ("park", json!({ "lease": "nonsense", "seen": 0 })),
+    ] {
+        hand.say(route, body).await.refused(409, "lease_lost");
     }
+    // What was seen is not guessed: a job that was woken once would be due at once for ever.
+    hand.say("park", json!({ "lease": "nonsense", "forMs": 60_000 })).await.refused(400, "invalid_request");
     hand.say("heartbeat", json!({ "leases": [] })).await.refused(400, "invalid_request");
     hand.say("progress", json!({ "lease": "x", "percent": 101 })).await.refused(400, "invalid_request");
     let viewer = server.narrowed("p", "viewer").await;
@@ -109,7 +116,7 @@ async fn only_the_key_that_leased_can_say_something(server: &Server) {
     for (route, body) in [
         ("complete", json!({ "lease": lease })),
         ("fail", json!({ "lease": lease, "code": "x" })),
-        ("park", json!({ "lease": lease })),
+        ("park", json!({ "lease": lease, "seen": 0 })),
         ("ask", json!({ "lease": lease, "question": { "prompt": "?" } })),
         ("release", json!({ "lease": lease })),
         ("progress", json!({ "lease": lease, "percent": 1 })),
@@ -245,7 +252,7 @@ async fn many_are_settled_at_once_each_judged_for_itself(server: &Server) {
         { "lease": a.lease, "complete": { "result": { "n": 1 } } },
         { "lease": b.lease, "fail": { "code": "broken", "message": "x" } },
         { "lease": "nonsense", "release": {} },
-        { "lease": c.lease, "park": { "forMs": 60_000 } },
+        { "lease": c.lease, "park": { "forMs": 60_000, "seen": 0 } },
         { "lease": d.lease, "release": {} },
         { "lease": a.lease, "complete": {} },
     ]);
@@ -386,6 +393,22 @@ async fn only_so_many_wait_with_one_key(server: &Server) {
     let first = futures_util::StreamExt::next(&mut waiting).await.unwrap();
     first.refused(429, "too_many_waiting");
     assert!(hand.lease(json!({ "types": ["work"] })).await.is_empty(), "who does not wait takes no place");
+}
+
+async fn whose_key_is_revoked_while_it_waits_is_handed_nothing(server: &Server) {
+    let (hand, other) = (server.hand().await, server.hand().await);
+    let me: baton_wire::Me = server.ask_as(&hand.key, "GET", "/api/v1/me", &json!({})).await.ok();
+    let wait = || hand.say("lease", json!({ "types": ["work"], "waitMs": 30_000 }));
+    let mut waiting: futures_util::stream::FuturesUnordered<_> = (0..65).map(|_| wait()).collect();
+    // When one is too many, all others have come in.
+    futures_util::StreamExt::next(&mut waiting).await.unwrap().refused(429, "too_many_waiting");
+    let revoke = format!("/api/v1/keys/{}/revoke", me.key.id);
+    assert_eq!(server.post(&revoke, &json!({})).await.status, 200);
+    let made = server.enqueue(job("work")).await;
+    futures_util::StreamExt::next(&mut waiting).await.unwrap().refused(401, "unauthenticated");
+    drop(waiting);
+    let got = other.one("work").await.job;
+    assert_eq!((got.id, got.max_attempts - got.attempt), (made.id, 2), "and nobody is blamed for it");
 }
 
 #[tokio::test]

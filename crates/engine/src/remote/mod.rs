@@ -3,12 +3,15 @@
 //! Invariants
 //! - What is said about a job is said under a fence made of the lease and the key that shows it.
 //! - A worker that waits is a place in a line, not a question every moment: of those who ask for the same, one looks.
-//! - Whoever hangs up while jobs are claimed for it leaves none of them behind.
+//! - Whoever hangs up while jobs are claimed for it leaves none of them behind, and neither does one whom they must not
+//!   reach: see [`Parcel`].
 
 mod lease;
 mod line;
+mod parcel;
 
 pub use lease::{BadLease, BadWorker, Lease, Name, Worker};
+pub use parcel::Parcel;
 
 use crate::engine::Shared;
 use baton_core::command::Actor;
@@ -23,6 +26,7 @@ use baton_core::{Micros, ProjectId, TypeName};
 use baton_store::{Ask, CommitError, Leased, Look, Scope, Store, StoreError, Turn};
 use futures_util::future::join_all;
 use line::{Line, Lines};
+use parcel::give_back;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -78,39 +82,39 @@ impl Workers {
         &self,
         wanted: &Wanted,
         settles: Vec<(Lease, Outcome)>,
-    ) -> Result<(Vec<Said>, Vec<Handed>), StoreError> {
+    ) -> Result<(Vec<Said>, Option<Parcel>), StoreError> {
         let until = Instant::now() + wanted.wait;
         let line = self.lines.line(wanted);
-        let turn = self.turn(wanted, &line, settles).await?;
+        let (turn, parcel) = self.turn(wanted, &line, settles).await?;
         let settled = turn.settled;
-        if !turn.leased.is_empty() || wanted.wait.is_zero() {
-            return Ok((settled, self.handed(wanted, turn.leased)));
+        if !parcel.is_empty() || wanted.wait.is_zero() {
+            return Ok((settled, Some(parcel)));
         }
         // What was settled is told even if asking for more fails now.
-        let leased = self.wait(wanted, &line, until).await.unwrap_or_else(|e| {
+        let parcel = self.wait(wanted, &line, until).await.unwrap_or_else(|e| {
             self.shared.trouble(&e);
-            Vec::new()
+            None
         });
-        Ok((settled, self.handed(wanted, leased)))
+        Ok((settled, parcel))
     }
 
     /// Stands in line until there is something, it is time to go, or the node stops.
-    async fn wait(&self, wanted: &Wanted, line: &Line, until: Instant) -> Result<Vec<Leased>, StoreError> {
+    async fn wait(&self, wanted: &Wanted, line: &Line, until: Instant) -> Result<Option<Parcel>, StoreError> {
         let mut stopping = self.shared.stopping.subscribe();
         let turn = tokio::select! {
             biased;
-            _ = stopping.wait_for(Option::is_some) => return Ok(Vec::new()),
+            _ = stopping.wait_for(Option::is_some) => return Ok(None),
             turn = tokio::time::timeout_at(until, line.first.lock()) => turn,
         };
-        let Ok(_first) = turn else { return Ok(Vec::new()) };
+        let Ok(_first) = turn else { return Ok(None) };
         let mut jobs = self.shared.store.watch_jobs_outside();
         let poll = self.shared.options.poll_every;
         let mut further = FURTHER;
         loop {
             jobs.mark_unchanged();
-            let Turn { leased, next_due, now, more, .. } = self.turn(wanted, line, Vec::new()).await?;
-            if !leased.is_empty() || Instant::now() >= until {
-                return Ok(leased);
+            let (Turn { next_due, now, more, .. }, parcel) = self.turn(wanted, line, Vec::new()).await?;
+            if !parcel.is_empty() || Instant::now() >= until {
+                return Ok(Some(parcel));
             }
             let rest = match next_due {
                 // Looking on is worth less each time that nothing is found.
@@ -122,31 +126,37 @@ impl Workers {
             let wake = until.min(Instant::now() + rest.min(poll));
             tokio::select! {
                 biased;
-                _ = stopping.wait_for(Option::is_some) => return Ok(Vec::new()),
+                _ = stopping.wait_for(Option::is_some) => return Ok(None),
                 Ok(()) = jobs.changed() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
     }
 
-    /// One look. It ends although nobody waits for it any more, and gives back what it then finds in its hands.
-    async fn turn(&self, wanted: &Wanted, line: &Line, settles: Vec<(Lease, Outcome)>) -> Result<Turn, StoreError> {
+    /// One look, which ends although nobody waits for it any more. What was found is in the parcel alone.
+    async fn turn(
+        &self,
+        wanted: &Wanted,
+        line: &Line,
+        settles: Vec<(Lease, Outcome)>,
+    ) -> Result<(Turn, Parcel), StoreError> {
         let ask = self.ask(wanted, line);
         let actor = Actor::Worker(wanted.worker.id());
         let settles = settles.into_iter().map(|said| settle(&wanted.worker, said)).collect();
         let (store, (tell, heard)) = (self.shared.store.clone(), oneshot::channel());
         tokio::spawn(async move {
-            let turn = match store.turn(settles, ask).await {
-                Ok(turn) => Ok(Turn { leased: still_wanted(&store, turn.leased, &actor).await, ..turn }),
+            let looked = match store.turn(settles, ask).await {
+                Ok(mut turn) => {
+                    let leased = still_wanted(&store, std::mem::take(&mut turn.leased), &actor).await;
+                    Ok((turn, Parcel::new(store, actor, leased)))
+                }
                 Err(e) => Err(e),
             };
-            if let Err(Ok(turn)) = tell.send(turn) {
-                give_back(&store, turn.leased, &actor).await;
-            }
+            let _ = tell.send(looked);
         });
-        let turn = heard.await.unwrap_or(Err(StoreError::Closed))?;
+        let (turn, parcel) = heard.await.unwrap_or(Err(StoreError::Closed))?;
         *line.turns.lock().unwrap_or_else(PoisonError::into_inner) = turn.turns.clone();
-        Ok(turn)
+        Ok((turn, parcel))
     }
 
     /// While the queue is switched off only what Baton asks for itself is handed out, and nothing when the node stops.
@@ -174,9 +184,10 @@ impl Workers {
         })
     }
 
-    fn handed(&self, wanted: &Wanted, leased: Vec<Leased>) -> Vec<Handed> {
+    /// What is in a parcel for whoever wanted it. From here on nobody gives it back.
+    pub fn open(&self, wanted: &Wanted, parcel: Option<Parcel>) -> Vec<Handed> {
         let defs = self.shared.store.definitions();
-        let handed = leased.into_iter().map(|leased| {
+        let handed = parcel.into_iter().flat_map(Parcel::open).map(|leased| {
             let job = &leased.job;
             let kind = defs.pinned(&job.org, &job.kind);
             let timeout = kind.and_then(|kind| kind.timeout(&defs.rules));
@@ -267,18 +278,4 @@ async fn still_wanted(store: &Store, leased: Vec<Leased>, actor: &Actor) -> Vec<
     }
     give_back(store, unsure, actor).await;
     wanted
-}
-
-/// What was claimed for somebody who has gone meanwhile. If this fails too, the leases run out.
-async fn give_back(store: &Store, leased: Vec<Leased>, actor: &Actor) {
-    if leased.is_empty() {
-        return;
-    }
-    let fences = leased.iter().filter_map(|leased| leased.job.fence());
-    let settles =
-        fences.map(|fence| (Settle { fence, outcome: Outcome::Undelivered }, actor.clone())).collect::<Vec<_>>();
-    tracing::debug!(jobs = settles.len(), "a worker hung up; what was claimed for it is given back");
-    if let Err(e) = store.turn(settles, None).await {
-        tracing::warn!(%e, "jobs could not be given back; their leases will run out");
-    }
 }

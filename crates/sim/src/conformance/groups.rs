@@ -229,6 +229,8 @@ pub async fn a_group_of_one_is_as_good_as_any(lab: Lab) -> Result<()> {
     node.script.group_max(1);
     let before = node.script.commits();
     let all = try_join_all((0..16).map(|_| node.store.commit(echo(), Actor::Api))).await?;
-    ensure!(node.script.commits() - before == 16);
+    // More where a second committer stepped in and made the lane for the first time, too: who comes second looks again.
+    let commits = node.script.commits() - before;
+    ensure!(commits >= 16, "{commits} commits for 16 groups");
     exactly(&node.store, "p1", all.into_iter().map(|enqueued| enqueued.job.id)).await
 }

@@ -75,9 +75,9 @@ async fn work(workers: remote::Workers) -> Result<()> {
     };
     let mut done = Vec::new();
     loop {
-        let (settled, handed) = workers.lease(&wanted, std::mem::take(&mut done)).await?;
+        let (settled, parcel) = workers.lease(&wanted, std::mem::take(&mut done)).await?;
         settled.into_iter().collect::<Result<Vec<_>, _>>()?;
-        done.extend(handed.into_iter().map(act));
+        done.extend(workers.open(&wanted, parcel).into_iter().map(act));
     }
 }
 

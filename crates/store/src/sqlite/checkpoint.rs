@@ -4,15 +4,23 @@
 //! A passive checkpoint on its own connection blocks nobody, but under steady writing it never
 //! quite catches up, so the log would grow for ever. When it is long and little is left to move, the writer does this
 //! rest itself between two groups, and the log starts again from its beginning. That is also when SQLite flushes the file.
-//! While somebody reads an old state for long, nobody can move what came after it, and the log grows until that ends.
+//!
+//! On a disk that is so slow that there is never little left, or while readers take turns so closely that one of them always
+//! holds on to the log, that would not come about. So when it is too long the writer does whatever is left, and waits a moment
+//! for those who read. Only while somebody reads an old state for long does the log grow on, because then nobody can move
+//! what came after it; that is tried again now and then.
 
-use super::connect;
-use rusqlite::Connection;
+use super::{BUSY_WAIT, connect};
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, Row};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+/// How long the writer waits for readers to let go of a log that is too long.
+const READERS_WAIT: Duration = Duration::from_millis(50);
 
 /// When there is something to do, in pages of the log.
 #[derive(Clone, Copy)]
@@ -21,11 +29,13 @@ pub(super) struct Lengths {
     step: i64,
     /// From then on the writer does the rest, when there is little.
     long: i64,
+    /// From then on the writer does the rest, however much there is.
+    too_long: i64,
 }
 
 impl Lengths {
-    /// 8 and 64 MB.
-    pub const USUAL: Self = Self { step: 2_048, long: 16_384 };
+    /// 8, 64 and 256 MB.
+    pub const USUAL: Self = Self { step: 2_048, long: 16_384, too_long: 65_536 };
 }
 
 pub(super) struct Checkpointer {
@@ -39,6 +49,8 @@ pub(super) struct Checkpointer {
     last: i64,
     /// Pages in the log at which there is more to do.
     next: i64,
+    /// Pages in the log at which the writer does all that is left.
+    at_any_rate: i64,
 }
 
 pub(super) fn spawn(path: &Path, writer: &mut Connection, lengths: Lengths) -> rusqlite::Result<Checkpointer> {
@@ -64,15 +76,25 @@ pub(super) fn spawn(path: &Path, writer: &mut Connection, lengths: Lengths) -> r
         tracing::error!(%e, "cannot start the checkpoint thread");
         return Err(rusqlite::Error::InvalidQuery);
     }
-    Ok(Checkpointer { lengths, nudge, log, moved, last: 0, next: lengths.step })
+    Ok(Checkpointer { lengths, nudge, log, moved, last: 0, next: lengths.step, at_any_rate: lengths.too_long })
 }
 
 /// How many pages of the log the file has now. Nothing if somebody else is at it.
 fn passive(conn: &Connection) -> rusqlite::Result<Option<i64>> {
-    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        let busy: bool = row.get(0)?;
-        if busy { Ok(None) } else { row.get(2).map(Some) }
-    })
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], moved)
+}
+
+fn moved(row: &Row<'_>) -> rusqlite::Result<Option<i64>> {
+    let busy: bool = row.get(0)?;
+    if busy { Ok(None) } else { row.get(2).map(Some) }
+}
+
+/// The same, and readers are asked to let go of the log, so that it can start again.
+fn waiting_for_readers(conn: &Connection) -> rusqlite::Result<Option<i64>> {
+    conn.busy_timeout(READERS_WAIT)?;
+    let done = conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], moved);
+    conn.busy_timeout(BUSY_WAIT)?;
+    done
 }
 
 /// On closing: everything into the file, so that the file alone is the database. Readers that
@@ -86,27 +108,40 @@ pub(super) fn whole(conn: &Connection) {
 impl Checkpointer {
     /// Called by the writer between groups.
     pub fn after_group(&mut self, writer: &Connection) {
-        let Lengths { step, long } = self.lengths;
+        let Lengths { step, long, too_long } = self.lengths;
         let log = self.log.load(Ordering::Relaxed);
         if log < self.last {
             // It has started again from its beginning.
             self.moved.store(0, Ordering::Relaxed);
-            self.next = step;
+            (self.next, self.at_any_rate) = (step, too_long);
         }
         self.last = log;
         if log < self.next {
             return;
         }
-        if log > long && log - self.moved.load(Ordering::Relaxed) < 2 * step {
-            match passive(writer) {
-                Ok(Some(pages)) => self.moved.store(pages, Ordering::Relaxed),
-                Ok(None) => {}
-                Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
+        if log > self.at_any_rate {
+            self.rest(waiting_for_readers(writer));
+            self.at_any_rate = log + long;
+        } else if log > long && log - self.moved.load(Ordering::Relaxed) < 2 * step {
+            self.rest(passive(writer));
+        } else {
+            match self.nudge.try_send(()) {
+                Ok(()) => {}
+                // One is waiting already.
+                Err(TrySendError::Full(())) => return,
+                // Nobody does it beside any more.
+                Err(TrySendError::Disconnected(())) => self.rest(passive(writer)),
             }
-            self.next = log + step;
-        } else if let Ok(()) | Err(TrySendError::Disconnected(())) = self.nudge.try_send(()) {
-            // Otherwise a nudge is already waiting.
-            self.next = log + step;
+        }
+        self.next = log + step;
+    }
+
+    /// What the writer did came to that.
+    fn rest(&self, done: rusqlite::Result<Option<i64>>) {
+        match done {
+            Ok(Some(pages)) => self.moved.store(pages, Ordering::Relaxed),
+            Ok(None) => {}
+            Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
         }
     }
 }
@@ -116,7 +151,7 @@ mod tests {
     use super::*;
     use crate::sqlite::connect_writer;
 
-    const LENGTHS: Lengths = Lengths { step: 8, long: 64 };
+    const LENGTHS: Lengths = Lengths { step: 8, long: 64, too_long: 256 };
     /// More would mean that the log never starts again.
     const COMMITS: usize = 100_000;
 
@@ -124,6 +159,7 @@ mod tests {
     struct Written {
         writer: Connection,
         checkpointer: Checkpointer,
+        longest: i64,
     }
 
     impl Written {
@@ -131,7 +167,7 @@ mod tests {
             let mut writer = connect_writer(path).unwrap();
             writer.execute_batch("CREATE TABLE t (x)").unwrap();
             let checkpointer = spawn(path, &mut writer, LENGTHS).unwrap();
-            Self { writer, checkpointer }
+            Self { writer, checkpointer, longest: 0 }
         }
 
         /// Pages in the log before and after a commit.
@@ -139,6 +175,7 @@ mod tests {
             let before = self.checkpointer.last;
             self.writer.execute("INSERT INTO t VALUES (zeroblob(9000))", ()).unwrap();
             self.checkpointer.after_group(&self.writer);
+            self.longest = self.longest.max(self.checkpointer.last);
             (before, self.checkpointer.last)
         }
 
@@ -154,6 +191,46 @@ mod tests {
         let mut written = Written::new(&dir.path().join("x.db"));
         for _ in 0..5 {
             written.until_it_starts_again();
+        }
+    }
+
+    #[test]
+    fn who_does_it_beside_may_be_slow_or_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, gone) in [("slow.db", false), ("gone.db", true)] {
+            let mut written = Written::new(&dir.path().join(name));
+            let (nudge, nudged) = sync_channel(1);
+            written.checkpointer.nudge = nudge;
+            let _kept = Some(nudged).filter(|_| !gone);
+            for _ in 0..3 {
+                written.until_it_starts_again();
+                assert!(written.longest < 2 * LENGTHS.too_long, "{name}: {} pages", written.longest);
+            }
+        }
+    }
+
+    /// One of them always holds on to the log, each for a moment.
+    #[test]
+    fn readers_who_take_turns_do_not_make_it_grow_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.db");
+        let mut written = Written::new(&path);
+        let readers = [connect(&path).unwrap(), connect(&path).unwrap()];
+        let over = Arc::new(AtomicI64::new(0));
+        let threads = readers.map(|reader| {
+            let over = over.clone();
+            std::thread::spawn(move || {
+                while over.load(Ordering::Relaxed) == 0 {
+                    reader.query_row("SELECT sum(length(x)) FROM t", [], |row| row.get::<_, Option<i64>>(0)).unwrap();
+                }
+            })
+        });
+        for _ in 0..3 {
+            written.until_it_starts_again();
+        }
+        over.store(1, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().unwrap();
         }
     }
 

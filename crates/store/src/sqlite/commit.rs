@@ -98,16 +98,14 @@ struct Behind<'a> {
     more: &'a mut dyn FnMut() -> Vec<Work>,
 }
 
-fn fail(writer: &Writer, mut works: Vec<Work>, failed: Failed, ahead: &mut Ahead) -> Fate {
+fn fail(writer: &Writer, works: Vec<Work>, failed: Failed, ahead: &mut Ahead) -> Fate {
     #[cfg(feature = "faults")]
     if let (Failed::Spoiled(why), Some(faults)) = (&failed, &writer.options.faults) {
         faults.spoiled(why);
     }
     let _ = writer;
-    if failed.may_stand() {
-        // Nobody comes behind it any more.
-        works.extend(ahead.works());
-    }
+    // Whoever was to come behind one that nobody can tell of was certainly not committed, and nobody comes any more.
+    let behind = if failed.may_stand() { ahead.works() } else { Vec::new() };
     let (why, fate) = match failed {
         Failed::Spoiled(why) | Failed::Down(why) => (why, Fate::Alive),
         Failed::Again => (StoreError::Unavailable("the commit did not go through, repeatedly".to_owned()), Fate::Alive),
@@ -117,12 +115,13 @@ fn fail(writer: &Writer, mut works: Vec<Work>, failed: Failed, ahead: &mut Ahead
         #[cfg(feature = "faults")]
         Failed::Crashed => {
             // A dead process answers nobody, not even by hanging up.
-            std::mem::forget(works);
+            std::mem::forget((works, behind));
             return Fate::Dead;
         }
     };
     tracing::error!(%why, "commands could not be committed");
     works.into_iter().for_each(|work| work.fail(why.clone()));
+    behind.into_iter().for_each(|work| work.fail(StoreError::Closed));
     fate
 }
 
@@ -236,10 +235,14 @@ fn see(writer: &Writer, inner: &mut Inner, works: &[Work], after: Option<After<'
     let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
-        found.push(
-            claim::find(inner, (&mut world, &mut arrivals), ask, &moving, (now, defs.rules.aging))
-                .map_err(|e| spoiled(store_error(e)))?,
-        );
+        match claim::find(inner, (&mut world, &mut arrivals), ask, &moving, (now, defs.rules.aging)) {
+            Ok(one) => found.push(one),
+            Err(e) => {
+                // Those that joined one may not have been noted.
+                inner.ranks = Ranks::default();
+                return Err(spoiled(store_error(e)));
+            }
+        }
     }
     Ok(Seen { after: inner.groups, world, arrivals, found, now, defs })
 }
@@ -300,11 +303,7 @@ fn look_ahead(writer: &Writer, inner: &mut Inner, behind: &mut Behind<'_>, after
     match see(writer, inner, &works, Some(after)) {
         Ok(seen) => behind.ahead.begin(works, seen),
         // Whatever it is, whoever looks after the commit will see.
-        Err(_) => {
-            behind.ahead.wait(works);
-            // Those that joined one may not have been noted.
-            inner.ranks = Ranks::default();
-        }
+        Err(_) => behind.ahead.wait(works),
     }
     // There are errors after which SQLite gives up the whole transaction by itself.
     if inner.conn.is_autocommit() { Err(Failed::Again) } else { Ok(()) }

@@ -55,11 +55,15 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use writer::{Inner, Writer};
 
 #[cfg(feature = "faults")]
 pub use disk::Disk;
+
+/// How long a connection waits for another that is in its way.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// The file in the data directory.
 pub const FILE: &str = "baton.db";
@@ -156,7 +160,7 @@ pub(crate) fn connect_writer(path: &Path) -> rusqlite::Result<Connection> {
 
 /// As every connection must be.
 fn set_up(conn: Connection) -> rusqlite::Result<Connection> {
-    conn.busy_timeout(std::time::Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY_WAIT)?;
     // Anything less than FULL would acknowledge what a power cut can take back.
     conn.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
@@ -177,10 +181,15 @@ fn prepare_once(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// An error of SQLite's, told apart only as far as callers can act on it.
 pub(crate) fn store_error(e: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode as Code;
+    // The code tells more than the text of a failure that nobody can repeat.
+    let told = match e.sqlite_error() {
+        Some(failure) => format!("{e} (SQLite {})", failure.extended_code),
+        None => e.to_string(),
+    };
     match e.sqlite_error_code() {
-        Some(Code::ConstraintViolation) => StoreError::Rejected(e.to_string()),
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StoreError::Damaged(e.to_string()),
-        Some(_) => StoreError::Unavailable(e.to_string()),
-        None => StoreError::Garbled(e.to_string()),
+        Some(Code::ConstraintViolation) => StoreError::Rejected(told),
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => StoreError::Damaged(told),
+        Some(_) => StoreError::Unavailable(told),
+        None => StoreError::Garbled(told),
     }
 }

@@ -3,7 +3,9 @@
 
 use super::{connect, store_error};
 use crate::error::StoreError;
+use crate::group::panic_text;
 use rusqlite::Connection;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +45,7 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, heard) = oneshot::channel();
         let question: Question = Box::new(move |conn| {
-            let _ = reply.send(f(conn));
+            let _ = reply.send(answer(f, conn));
         });
         let sent = match &*self.ask.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(ask) => ask.try_send(question),
@@ -72,9 +74,17 @@ fn serve(conn: &mut Connection, asked: &Mutex<Receiver<Question>>) {
     loop {
         let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(question) = question else { return };
-        // A question that panics answers nobody; the thread and its connection go on.
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| question(conn)));
+        question(conn);
     }
+}
+
+/// A question that panics is our fault, and told as that; the thread and its connection go on.
+fn answer<T>(
+    question: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    conn: &mut Connection,
+) -> Result<T, StoreError> {
+    let answered = catch_unwind(AssertUnwindSafe(|| question(conn)));
+    answered.unwrap_or_else(|panic| Err(StoreError::Panicked(panic_text(&*panic))))
 }
 
 /// Ends the query when nobody waits for its answer any more.
@@ -106,7 +116,7 @@ pub(super) async fn apart<T: Send + 'static>(
             match conn {
                 // Nobody waits any more: then nothing is asked either.
                 Ok(mut conn) if opened.send(Interrupt(conn.get_interrupt_handle())).is_ok() => {
-                    let _ = reply.send(f(&mut conn));
+                    let _ = reply.send(answer(f, &mut conn));
                 }
                 Ok(_) => {}
                 Err(e) => {

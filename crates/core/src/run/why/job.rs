@@ -81,10 +81,17 @@ pub(super) fn turn(job: &Job, lane: Option<&Queue>, now: Micros) -> Wait {
             let detail = format!("{running} of {max} places of the lane {key} are taken, and {waiting} wait for one");
             Wait::new(What::Lane, detail).since(since).next("it is handed out when its turn comes").id(key)
         }
-        _ => Wait::new(What::Worker, "no worker has taken it yet")
+        _ => Wait::new(What::Worker, untaken(job))
             .since(since)
             .next("it is handed out when its turn comes")
-            .who("a node that works on jobs of its type")
+            .who("a node or a worker that does jobs of its type")
             .id(job.id),
+    }
+}
+
+fn untaken(job: &Job) -> String {
+    match job.attempts {
+        0 => "no worker has taken it yet".to_owned(),
+        begun => format!("no worker has gone on with it yet; {begun} of {} attempts were begun", job.max_attempts),
     }
 }
