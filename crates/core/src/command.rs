@@ -169,6 +169,11 @@ impl Reads {
         self
     }
 
+    /// Nothing at all.
+    pub fn are_none(&self) -> bool {
+        *self == Self::none()
+    }
+
     /// Agents, and nothing else.
     pub fn are_agents(&self) -> bool {
         let Self {

@@ -349,6 +349,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// There is nothing to be seen but the time: the group makes things that nobody else can know of.
+    pub fn is_blind(&self) -> bool {
+        self.onces.is_empty() && self.asks.is_empty() && self.reads.values().all(Reads::are_none)
+    }
+
     /// Agents are all that is to be seen: the group records what came of steps, and nothing else.
     pub fn only_agents(&self) -> bool {
         let nothing_else = self.onces.is_empty() && self.asks.is_empty();

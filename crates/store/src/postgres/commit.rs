@@ -1,14 +1,16 @@
-//! One group in one transaction: two round trips, and deciding between them.
+//! One group in one transaction: two round trips, and deciding between them. A group that has nothing to see is decided at
+//! once, and needs one.
 
 use super::Shared;
 use super::learn;
-use super::link::{self, Kind, Link};
+use super::link::{self, Backend, Kind, Link};
 use super::load::{self, Loaded, load};
-use super::write::Batch;
+use super::write::{Around, Batch};
 use crate::error::StoreError;
-use crate::group::{self, Env, NEED_ROUNDS, Purge, Round, Work};
+use crate::group::{self, Env, NEED_ROUNDS, Plan, Purge, Round, Work};
 use crate::known;
-use baton_core::World;
+use baton_core::definition::Definitions;
+use baton_core::{Micros, World};
 use tokio_postgres::Error;
 
 pub(super) enum Failed {
@@ -29,8 +31,9 @@ pub(super) enum Failed {
 
 /// A commit whose answer never came.
 pub(super) struct Lost {
-    pub xid: String,
-    pub backend: i32,
+    /// Not known of a transaction that was begun, written and committed in one breath.
+    pub xid: Option<String>,
+    pub backend: Backend,
     pub world: World,
 }
 
@@ -99,11 +102,10 @@ async fn round(
 ) -> Result<bool, Failed> {
     let defs = &*shared.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
-    let loaded = load(link, &plan, defs, patience, shared.shift()).await.map_err(|failed| match failed {
-        load::Failed::Sql(e) => e.into(),
-        load::Failed::Rows(why) => Failed::Spoiled(why),
-    })?;
-    let Loaded { mut world, found, now, xid, backend } = loaded;
+    let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience) {
+        Some(loaded) => loaded,
+        None => see(shared, link, &plan, defs, patience).await?,
+    };
     // What this node does not understand another may have registered; if nobody has, it is decided without.
     if !*asked && known::puzzled(&world, plan.reads.iter(), defs) {
         *asked = true;
@@ -135,20 +137,49 @@ async fn round(
         group::observe(&shared.options, &world);
         return Ok(true);
     }
+    let around = Around { begin: xid.is_none(), commit: true };
     let batch = Batch::of(&link.statements, &world, now);
     #[cfg(feature = "faults")]
-    let sent = super::mishap::send(shared, link, batch, works).await?;
+    let sent = super::mishap::send(shared, link, batch, around, works).await?;
     #[cfg(not(feature = "faults"))]
-    let sent = batch.send(link, true).await;
+    let sent = batch.send(link, around).await;
     match sent {
         Ok(()) => {
             committed(shared, &world);
             Ok(true)
         }
         // The commit was sent along, so the server may have carried it out.
-        Err(e) if link::kind(&e) == Kind::Gone => Err(Failed::Lost(Box::new(Lost { xid, backend, world }))),
+        Err(e) if link::kind(&e) == Kind::Gone => {
+            Err(Failed::Lost(Box::new(Lost { xid, backend: link.backend.clone(), world })))
+        }
         Err(e) => Err(e.into()),
     }
+}
+
+/// Without a word with the server, if there is nothing to be seen and somebody has just heard the time.
+fn blind(shared: &Shared, plan: &Plan, works: &[Work], patience: Patience) -> Option<Loaded> {
+    let commands = works.iter().all(|work| matches!(work, Work::Command(_)));
+    if !commands || !plan.is_blind() || patience == Patience::Short {
+        return None;
+    }
+    let now = Micros(shared.heard.now()?.0 + shared.shift());
+    Some(Loaded { world: World::default(), found: Vec::new(), now, xid: None })
+}
+
+async fn see(
+    shared: &Shared,
+    link: &Link,
+    plan: &Plan,
+    defs: &Definitions,
+    patience: Patience,
+) -> Result<Loaded, Failed> {
+    let shift = shared.shift();
+    let loaded = load(link, plan, defs, patience, shift).await.map_err(|failed| match failed {
+        load::Failed::Sql(e) => e.into(),
+        load::Failed::Rows(why) => Failed::Spoiled(why),
+    })?;
+    shared.heard.tell(Micros(loaded.now.0 - shift));
+    Ok(loaded)
 }
 
 /// Tells this node and the others.

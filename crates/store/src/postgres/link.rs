@@ -25,7 +25,30 @@ pub(super) const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET 
 pub(super) struct Link {
     pub client: Client,
     pub statements: Statements,
+    pub backend: Backend,
     wire: Wire,
+}
+
+/// The process that serves a connection. Its number alone may be somebody else's one day.
+#[derive(Clone, Debug)]
+pub(super) struct Backend {
+    pid: i32,
+    since: String,
+}
+
+impl Backend {
+    async fn of(client: &Client) -> Result<Self, Error> {
+        let own = "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_get_activity(pg_backend_pid())";
+        let row = client.query_one(own, &[]).await?;
+        Ok(Self { pid: row.try_get(0)?, since: row.try_get(1)? })
+    }
+
+    /// Whether it was still there. Nobody is on the other end of it any more, so it is told to go.
+    pub async fn end(&self, client: &Client) -> Result<bool, Error> {
+        let there = "SELECT pg_terminate_backend(pid) FROM pg_stat_get_activity($1) \
+                     WHERE extract(epoch FROM backend_start)::text = $2";
+        Ok(!client.query(there, &[&self.pid, &self.since]).await?.is_empty())
+    }
 }
 
 type Bytes = Pin<Box<Connection<Socket, NoTlsStream>>>;
@@ -80,10 +103,10 @@ impl Link {
         let wire = Wire(Mutex::new(Some(Box::pin(connection))));
         let prepared = async {
             client.batch_execute(SESSION).await?;
-            Statements::prepare(&client).await
+            Ok::<_, Error>((Backend::of(&client).await?, Statements::prepare(&client).await?))
         };
-        let statements = wire.carrying(prepared).await?;
-        Ok(Self { client, statements, wire })
+        let (backend, statements) = wire.carrying(prepared).await?;
+        Ok(Self { client, statements, backend, wire })
     }
 }
 

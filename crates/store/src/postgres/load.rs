@@ -30,9 +30,8 @@ pub(super) struct Loaded {
     pub world: World,
     pub found: Vec<Found>,
     pub now: Micros,
-    pub xid: String,
-    /// The process that serves this transaction.
-    pub backend: i32,
+    /// The transaction, if it has begun.
+    pub xid: Option<String>,
 }
 
 pub(super) enum Failed {
@@ -132,8 +131,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What `now` and whoever says the same tell before anything else: the time, the transaction, the backend.
-pub(super) const NOW_LEN: usize = 3;
+/// What `now` and whoever says the same tell before anything else: the time and the transaction.
+pub(super) const NOW_LEN: usize = 2;
 
 /// A question that is not sent when there is nothing to ask about.
 async fn rows_if(
@@ -275,7 +274,7 @@ pub(super) async fn load(
     let Some(now) = (if only_agents { agents.last() } else { told }) else {
         return Err(rows::garbled("no time").into());
     };
-    Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: get(now, 1)?, backend: get(now, 2)? })
+    Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: Some(get(now, 1)?) })
 }
 
 /// A candidate's payload was read in the snapshot from before it was locked. Where payloads can be

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::commit::Failed;
 use super::link::Link;
-use super::write::Batch;
+use super::write::{Around, Batch};
 use crate::faults::{Mishap, Sabotage};
 use crate::group::Work;
 use tokio_postgres::Error;
@@ -13,9 +13,10 @@ pub(super) async fn send(
     shared: &Shared,
     link: &Link,
     batch: Batch<'_>,
+    around: Around,
     works: &mut [Work],
 ) -> Result<Result<(), Error>, Failed> {
-    let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, true).await) };
+    let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, around).await) };
     if faults.sabotage() == Some(Sabotage::AckEarly) {
         for work in works.iter_mut() {
             if let Work::Command(member) = work {
@@ -24,22 +25,22 @@ pub(super) async fn send(
         }
     }
     match faults.at_commit() {
-        Mishap::None => Ok(batch.send(link, true).await),
+        Mishap::None => Ok(batch.send(link, around).await),
         Mishap::Conflict => Err(Failed::Again),
         Mishap::CrashBefore => {
-            let _ = batch.send(link, false).await;
+            let _ = batch.send(link, Around { commit: false, ..around }).await;
             Err(Failed::Crashed)
         }
         Mishap::CrashAfter => {
-            batch.send(link, true).await?;
+            batch.send(link, around).await?;
             Err(Failed::Crashed)
         }
         Mishap::AnswerLost => {
-            batch.send(link, true).await?;
+            batch.send(link, around).await?;
             Ok(hang_up(link).await)
         }
         Mishap::CommitLost => {
-            batch.send(link, false).await?;
+            batch.send(link, Around { commit: false, ..around }).await?;
             Ok(hang_up(link).await)
         }
     }

@@ -12,6 +12,7 @@ mod checkup;
 mod claim;
 mod commit;
 mod committer;
+mod heard;
 mod learn;
 mod link;
 mod listed;
@@ -96,6 +97,7 @@ pub(in crate::postgres) struct Shared {
     pub news: Notify,
     /// Wakes the tailer: there may be new events.
     pub tail: Notify,
+    pub heard: heard::Heard,
     pub outbox: notify::Outbox,
     pub litter: tidy::Litter,
 }
@@ -195,6 +197,7 @@ impl Db {
             known: known.clone(),
             news: Notify::new(),
             tail: Notify::new(),
+            heard: heard::Heard::default(),
             outbox: notify::Outbox::default(),
             litter: tidy::Litter::default(),
         });

@@ -1,9 +1,10 @@
 //! Asking after a commit whose answer was lost.
 //!
-//! The transaction's own id is known before the commit is sent, and the server can say what
+//! As a rule the transaction's own id is known before the commit is sent, and the server can say what
 //! became of it, also after a crash and recovery of its own. After a crash an id that never
 //! reached the disk may be given to somebody else, though, so "committed" is believed only if
-//! what the group wrote is there as well.
+//! what the group wrote is there as well. Where the whole transaction was sent in one breath there is no
+//! id; then it is waited for the end of the process that worked on it, and what was written alone tells.
 
 use super::Shared;
 use super::commit::Lost;
@@ -29,7 +30,7 @@ pub(super) enum Became {
 }
 
 pub(super) async fn resolve(shared: &Shared, lost: &Lost) -> Became {
-    tracing::warn!(xid = lost.xid, "the answer to a commit was lost; asking what became of it");
+    tracing::warn!(xid = lost.xid, backend = ?lost.backend, "the answer to a commit was lost; asking what became of it");
     let until = Instant::now() + ASK_FOR;
     // A backend that is still busy with it is usually done at once: ask soon first.
     let mut pause = Duration::from_millis(10);
@@ -59,13 +60,17 @@ async fn ask(shared: &Shared, lost: &Lost) -> Result<Option<Became>, Error> {
 }
 
 async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
-    let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[&lost.xid]).await?;
+    let Some(xid) = &lost.xid else {
+        // Once nobody works on it any more, what it wrote is there or never will be.
+        let there = lost.backend.end(client).await?;
+        return if there { Ok(None) } else { stands(client, &lost.world).await.map(Some) };
+    };
+    let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[xid]).await?;
     match row.try_get::<_, Option<&str>>(0)? {
         Some("committed") => stands(client, &lost.world).await.map(Some),
         Some("aborted") => Ok(Some(Became::Aborted)),
         Some(_) => {
-            // Nobody is on the other end of that backend any more.
-            client.query("SELECT pg_terminate_backend($1)", &[&lost.backend]).await?;
+            lost.backend.end(client).await?;
             Ok(None)
         }
         // Too old to be remembered: cannot be ours of a moment ago.

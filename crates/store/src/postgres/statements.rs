@@ -18,11 +18,12 @@ pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.pri
     j.lane, j.failures, j.max_failures, j.aside";
 pub(super) const ENDED_LEN: usize = 21;
 
-/// Appends events, given as this parameter. Their places are taken in their order.
+/// Appends events, given as this parameter. Their places are taken in their order, and not before the transaction has an id:
+/// see the tailer. As a condition that names nothing of a row, it is looked at once and first.
 fn insert_events(n: usize) -> String {
     format!(
         "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
-         SELECT nextval('event_pos'), k.* FROM unnest(${n}::event_told[]) k"
+         SELECT nextval('event_pos'), k.* FROM unnest(${n}::event_told[]) k WHERE pg_current_xact_id() IS NOT NULL"
     )
 }
 
@@ -165,7 +166,7 @@ statements! {
     lock_agents = format!("SELECT a.* FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) \
         CROSS JOIN LATERAL (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a");
     /// The same with what `now` says, once per key and behind its lock: for groups that lock nothing else.
-    lock_agents_now = format!("SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid(), a.* \
+    lock_agents_now = format!("SELECT baton_now(), pg_current_xact_id()::text, a.* \
         FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k(org, id, o) LEFT JOIN LATERAL \
         (SELECT {AGENT} FROM run_agent x WHERE x.org = k.org AND x.id = k.id OFFSET 0 FOR UPDATE) a ON true");
     /// Waits for others only near the limit: see the function.
@@ -205,7 +206,7 @@ statements! {
     tick = format!("WITH p AS (UPDATE live SET phase = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM live WHERE phase = 2 \
         AND due_at <= (SELECT baton_now() + $1::bigint) ORDER BY due_at LIMIT {PROMOTED_MAX} FOR UPDATE SKIP LOCKED)) \
         RETURNING 1) \
-        SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid(), p.n, \
+        SELECT baton_now(), pg_current_xact_id()::text, p.n, \
         (SELECT due_at FROM live WHERE phase = 2 ORDER BY due_at LIMIT 1 OFFSET p.n) FROM (SELECT count(*) AS n FROM p) p");
     /// What lanes have to give, round from where the last look ended.
     walk = super::claim::walk_sql();
@@ -215,7 +216,7 @@ statements! {
     successors = super::successors::successors_sql();
     /// Asking for the transaction's id gives it one, which it must have before it takes event
     /// positions, and by which its fate can be asked later.
-    now = "SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid()";
+    now = "SELECT baton_now(), pg_current_xact_id()::text";
 
     put_moves = put_moves();
     put_births = put_births();

@@ -20,7 +20,7 @@ pub(super) fn successors_sql() -> String {
          CROSS JOIN unnest($1::text[], $2::int[]) AS k(type, version) \
          CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = 1 \
          AND s.type = k.type AND s.version = k.version LIMIT 1) s) \
-         SELECT n.*, h.* FROM (SELECT baton_now(), pg_current_xact_id()::text, pg_backend_pid() OFFSET 0) n \
+         SELECT n.*, h.* FROM (SELECT baton_now(), pg_current_xact_id()::text OFFSET 0) n \
          LEFT JOIN LATERAL (SELECT l.*, p.payload FROM (SELECT y.org, y.lane, count(*) AS most \
          FROM unnest($3::text[], $4::uuid[]) AS k(org, id) CROSS JOIN LATERAL \
          (SELECT y.org, y.lane FROM live y WHERE y.org = k.org AND y.id = k.id AND y.kept OFFSET 0) y \

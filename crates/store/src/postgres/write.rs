@@ -1,6 +1,7 @@
-//! The second round trip of a group: few statements for many rows each (one for all that moves of jobs need, one for all
+//! The last round trip of a group: few statements for many rows each (one for all that moves of jobs need, one for all
 //! that steps need) and the commit, sent at once.
 
+use super::commit::Patience;
 use super::link::Link;
 use super::run_rows::Steps;
 use super::statements::Statements;
@@ -13,6 +14,13 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// What is sent around the statements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub begin: bool,
+    pub commit: bool,
+}
 
 /// Statements with their rows, in the order they will run.
 pub(super) struct Batch<'a> {
@@ -138,16 +146,22 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Sends everything, and the commit if it is wanted, without waiting in between. A commit
+    /// Sends everything, and what is wanted around it, without waiting in between. A commit
     /// behind a failed statement rolls back; the first error says why.
-    pub async fn send(self, link: &Link, commit: bool) -> Result<(), Error> {
+    pub async fn send(self, link: &Link, around: Around) -> Result<(), Error> {
+        // One statement alone is a transaction by itself.
+        let alone = around.begin && around.commit && self.statements.len() == 1;
+        let Around { begin, commit } = if alone { Around { begin: false, commit: false } } else { around };
         let params: Vec<Vec<&(dyn ToSql + Sync)>> = self
             .statements
             .iter()
             .map(|(_, params)| params.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect())
             .collect();
         type Sent<'f> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'f>>;
-        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(params.len() + 1);
+        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(params.len() + 2);
+        if begin {
+            sent.push(Box::pin(link.client.batch_execute(Patience::Long.begin())));
+        }
         for ((statement, _), params) in self.statements.iter().zip(&params) {
             sent.push(Box::pin(async move { link.client.query(*statement, params).await.map(drop) }));
         }
