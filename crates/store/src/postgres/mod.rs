@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_run;
+mod block;
 mod checkup;
 mod claim;
 mod commit;
@@ -29,6 +30,8 @@ mod query_run;
 mod resolve;
 mod rows;
 mod run_rows;
+#[cfg(test)]
+mod scratch;
 mod statements;
 mod successors;
 mod tailer;

@@ -2,24 +2,16 @@
 //! the back of its statistics. A plan that reads a table or an index from end to end is a plan that stands still one day.
 
 use super::link::SESSION;
-use super::migrations;
+use super::scratch;
 use super::statements::Statements;
 use std::fmt::Write;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::Client;
 
 const JOBS: i64 = 200_000;
 
-/// A schema of its own, as deep as a backlog; `None` without a PostgreSQL.
-async fn backlog(name: &str) -> Option<Client> {
-    let url = std::env::var("BATON_TEST_DATABASE_URL").ok().filter(|url| !url.is_empty())?;
-    let mut config: Config = url.parse().unwrap();
-    let (client, connection) = config.connect(NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client.batch_execute(&format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}")).await.unwrap();
-    config.options(format!("-csearch_path={name}"));
-    migrations::run(&config, false).await.unwrap();
-    let (client, connection) = config.connect(NoTls).await.unwrap();
-    tokio::spawn(connection);
+/// A schema of its own that nobody counts; `None` without a PostgreSQL.
+async fn uncounted(name: &str) -> Option<Client> {
+    let (client, _) = scratch::schema(name).await?;
     // Nobody counts behind our back.
     for table in ["live", "lane", "job", "event"] {
         client.batch_execute(&format!("ALTER TABLE {table} SET (autovacuum_enabled = false)")).await.unwrap();
@@ -96,7 +88,7 @@ fn by_type(plan: &str, index: &str) -> Vec<bool> {
 #[tokio::test]
 async fn no_statement_reads_more_than_it_was_asked_for_whatever_the_server_believes() {
     let schema = format!("plans_{}", std::process::id());
-    let Some(client) = backlog(&schema).await else { return };
+    let Some(client) = uncounted(&schema).await else { return };
     client.batch_execute(SESSION).await.unwrap();
     // Made while the tables are empty, when they are full, and once they have been counted.
     for filled in ["empty", "full", "counted"] {

@@ -2,7 +2,7 @@
 
 use super::rows::{self, get, parsed};
 use super::statements::{ENDED, LIVE};
-use super::{Db, link, shift};
+use super::{Db, block, link, shift};
 use crate::cursor::Cursor;
 use crate::error::StoreError;
 use crate::records::{Depth, EventRow, Filling, JobRecord, ListJobs, ListOrgs, Page, row_limit};
@@ -88,8 +88,10 @@ impl Db {
 
     /// Another node may have shown more than this one has seen yet.
     pub(crate) async fn reaches(&self, cursor: Cursor) -> Result<bool, StoreError> {
-        let found = self.ask("SELECT last_value FROM event_pos", &[]).await?;
-        found.first().map_or(Ok(false), |row| Ok(cursor.0 <= get(row, 0)?))
+        // Before the first is called for, it says which that will be.
+        let taken = "SELECT last_value - (NOT is_called)::int FROM event_block";
+        let found = self.ask(taken, &[]).await?;
+        found.first().map_or(Ok(false), |row| Ok(block::of(cursor.0) <= get(row, 0)?))
     }
 
     pub(crate) async fn events(

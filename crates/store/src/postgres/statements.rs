@@ -1,5 +1,6 @@
 //! The statements of the hot path, prepared once per connection. Each handles many rows.
 
+use super::block::{BITS, LAST};
 use super::rows::{COLD, DOC};
 use super::run_rows::{AGENT, RUN};
 use futures_util::future::try_join_all;
@@ -18,12 +19,16 @@ pub(super) const ENDED: &str = "j.org, j.id, j.project, j.type, j.version, j.pri
     j.lane, j.failures, j.max_failures, j.aside";
 pub(super) const ENDED_LEN: usize = 21;
 
-/// Appends events, given as this parameter. Their places are taken in their order, and not before the transaction has an id:
-/// see the tailer. As a condition that names nothing of a row, it is looked at once and first.
-fn insert_events(n: usize) -> String {
+/// Appends events, given as this parameter. They stand in blocks, in their order. Blocks are not taken before the transaction
+/// has an id: see the tailer. As a condition that names nothing of a row, it is looked at once and first.
+pub(super) fn insert_events(n: usize) -> String {
     format!(
         "INSERT INTO event (pos, org, subject, n, at, kind, actor, data, hash) \
-         SELECT nextval('event_pos'), k.* FROM unnest(${n}::event_told[]) k WHERE pg_current_xact_id() IS NOT NULL"
+         SELECT (b.taken[1 + ((k.o - 1) >> {BITS})::int] << {BITS}) | ((k.o - 1) & {LAST}), \
+         k.org, k.subject, k.n, k.at, k.kind, k.actor, k.data, k.hash \
+         FROM (SELECT ARRAY(SELECT nextval('event_block') FROM generate_series(1, (cardinality(${n}::event_told[]) + {LAST}) >> {BITS}) \
+         WHERE pg_current_xact_id() IS NOT NULL) AS taken OFFSET 0) b \
+         CROSS JOIN unnest(${n}::event_told[]) WITH ORDINALITY AS k(org, subject, n, at, kind, actor, data, hash, o)"
     )
 }
 
@@ -214,7 +219,7 @@ statements! {
     named = super::claim::named_sql();
     /// The next jobs of lanes in which others end, and the time.
     successors = super::successors::successors_sql();
-    /// Asking for the transaction's id gives it one, which it must have before it takes event
+    /// Asking for the transaction's id gives it one, which it must have before it takes blocks of
     /// positions, and by which its fate can be asked later.
     now = "SELECT baton_now(), pg_current_xact_id()::text";
 

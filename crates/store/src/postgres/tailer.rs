@@ -1,17 +1,16 @@
 //! How far the history is final.
 //!
-//! Positions are taken from a sequence while transactions run, so a lower one may appear after
+//! Positions are taken in blocks (`block`) from a sequence while transactions run, so a lower one may appear after
 //! a higher one. A reader that simply asked for "after this position" would skip events. One
-//! tailer per node publishes a mark that readers never pass:
+//! tailer per node publishes a mark that readers never pass, always the end of a block:
 //!
-//! - positions that are visible without a gap are final at once;
-//! - at a gap, the tailer notes the highest position it has seen and draws a transaction id of
-//!   its own. Every writer owns an id before it takes positions, so whoever took one up to the
-//!   noted position has a smaller id than that. When all smaller ids have ended, the gap will
-//!   never be filled (somebody rolled back), and the noted position is final.
+//! - a block appears as a whole, and blocks that are visible without a gap are final at once;
+//! - at a gap, the tailer notes the highest block it has seen and draws a transaction id of
+//!   its own. Every writer owns an id before it takes blocks, so whoever took one up to the
+//!   noted one has a smaller id than that. When all smaller ids have ended, the gap will
+//!   never be filled (somebody rolled back), and the noted block is final.
 
-use super::link;
-use super::{OPEN_WAIT, Shared};
+use super::{OPEN_WAIT, Shared, block, link};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -25,7 +24,7 @@ const PACE: Duration = Duration::from_millis(2);
 const GAP_POLL: Duration = Duration::from_millis(2);
 const GAP_POLL_MAX: Duration = Duration::from_millis(100);
 const RECONNECT: Duration = Duration::from_millis(500);
-/// Positions looked at in one step.
+/// Blocks looked at in one step.
 const STEP: i64 = 10_000;
 
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -64,7 +63,7 @@ async fn connected(shared: &Shared, mark: &mut Option<i64>) -> Result<(), Error>
 async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Result<(), Error> {
     client.batch_execute("SET enable_seqscan = off; SET jit = off").await?;
     let q = Questions {
-        after: client.prepare("SELECT pos FROM event WHERE pos > $1 ORDER BY pos LIMIT $2").await?,
+        after: client.prepare(&block::heads_sql()).await?,
         own_xid: client.prepare("SELECT pg_current_xact_id()::text").await?,
         settled: client.prepare("SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8").await?,
     };
@@ -81,11 +80,11 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
         let full = i64::try_from(rows.len()) == Ok(STEP);
         let mut highest = at;
         for row in &rows {
-            let pos: i64 = row.get(0);
-            if pos == at + 1 {
-                at = pos;
+            let block = block::of(row.get(0));
+            if block == block::of(at) + 1 {
+                at = block::end(block);
             }
-            highest = pos;
+            highest = block::end(block);
         }
         if let Some(open) = &mut gap {
             if at >= open.highest {
@@ -116,10 +115,15 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
 }
 
 /// Everything up to the newest visible event, once whoever could still come before it has ended.
-/// The sequence itself would not do: what it has handed out need not have survived a crash.
+/// The sequence itself would not do: what it has handed out need not have survived a crash. One step an org, because the
+/// first of a block may have been pruned.
 async fn start(client: &Client, q: &Questions) -> Result<i64, Error> {
-    let row = client.query_one("SELECT coalesce((SELECT pos FROM event ORDER BY pos DESC LIMIT 1), 0)", &[]).await?;
-    let highest: i64 = row.get(0);
+    let newest = "WITH RECURSIVE o(org) AS ((SELECT org FROM event ORDER BY org LIMIT 1) UNION ALL \
+        SELECT (SELECT e.org FROM event e WHERE e.org > o.org ORDER BY e.org LIMIT 1) FROM o WHERE o.org IS NOT NULL) \
+        SELECT coalesce(max(e.pos), 0) FROM o CROSS JOIN LATERAL \
+        (SELECT e.pos FROM event e WHERE e.org = o.org ORDER BY e.pos DESC LIMIT 1) e";
+    let row = client.query_one(newest, &[]).await?;
+    let highest = block::end(block::of(row.get(0)));
     let xid: String = client.query_one(&q.own_xid, &[]).await?.get(0);
     while !settled(client, q, &xid).await? {
         tokio::time::sleep(GAP_POLL).await;

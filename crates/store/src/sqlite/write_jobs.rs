@@ -78,6 +78,10 @@ pub(super) fn live(
     late: &[bool],
     now: Micros,
 ) -> Result<(), StoreError> {
+    if !late.is_empty() {
+        // Otherwise each new job would ask for its own.
+        ranks.look(conn).map_err(store_error)?;
+    }
     let mut late = late.iter();
     let mut jobs = Jobs {
         conn,
