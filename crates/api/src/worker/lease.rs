@@ -34,11 +34,14 @@ pub async fn lease(
     let workers = app.engine().workers();
     let (said, parcel) = workers.lease(&wanted, many.settles.clone()).await?;
     drop(place);
-    if !wanted.wait.is_zero() {
-        // Its key may have been revoked while it waited. Then the parcel goes back unopened.
-        app.keyring().still(&caller).await?;
-    }
-    let handed = workers.open(&wanted, parcel);
+    // Its key may have been revoked while it waited. Then the parcel goes back unopened.
+    let still = if wanted.wait.is_zero() { Ok(()) } else { app.keyring().still(&caller).await };
+    let handed = match still {
+        Ok(()) => workers.open(&wanted, parcel),
+        // What was settled is told all the same.
+        Err(_) if !said.is_empty() => Vec::new(),
+        Err(fault) => return Err(fault),
+    };
     Ok(Answer(Leases { leases: handed.into_iter().map(shown).collect(), settled: many.told(said) }))
 }
 

@@ -104,11 +104,16 @@ impl Courier {
             *ahead = begin();
         }
         for _ in 0..TURN {
-            if ahead.read >= shared.store.tail()? {
+            let tail = shared.store.tail()?;
+            if ahead.read >= tail {
                 return Ok(false);
             }
             let page = shared.store.events(org, ahead.read, EVENTS).await?;
-            let Some(last) = page.items.last().map(|row| row.cursor) else { return Ok(false) };
+            let Some(last) = page.items.last().map(|row| row.cursor) else {
+                // All up to there is another org's, or nobody's.
+                ahead.read = tail;
+                return Ok(false);
+            };
             let wanted = page.items.iter().filter(|row| webhook.filter.wants(&row.event.kind, &row.event.data.value()));
             let letters = wanted.map(|row| letter(id, row.cursor, &Event::new(row.cursor.to_string(), &row.event)));
             let letters = letters.collect::<Vec<_>>();

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use baton_core::OrgId;
 use baton_core::command::Actor;
 use baton_core::job::beat::Beat;
+use baton_core::job::enqueue::Enqueue;
 use baton_core::job::settle::Settled;
 use baton_core::job::state::Face;
 use baton_core::job::wake::{Wake, Woken};
@@ -32,6 +33,28 @@ pub async fn a_lost_commit_is_there_once_and_its_caller_hears_so(lab: Lab) -> Re
         ensure!(took == attempts, "{mishap:?} took {took} attempts");
     }
     exactly(&node.store, "p1", made).await
+}
+
+/// Jobs that nobody else can know of yet, so there is nothing to see before they are written; with a timer each, so that it
+/// takes more than one statement.
+pub async fn a_lost_commit_that_had_nothing_to_see_is_there_once(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    let deadline = node.store.now().await?.plus(Span::secs(600));
+    let dated = || Enqueue { deadline: Some(deadline), ..echo() };
+    let mut made = Vec::new();
+    for (mishap, attempts) in MISHAPS {
+        // The time has just been heard.
+        made.push(enqueue(&node).await?.id);
+        let before = node.script.commits();
+        node.script.at(1, mishap);
+        made.push(node.store.commit(dated(), Actor::Api).await?.job.id);
+        let took = node.script.commits() - before;
+        ensure!(took == attempts, "{mishap:?} took {took} attempts");
+    }
+    let timers = node.store.due_timers(9).await?;
+    ensure!(timers == (vec![], Some(deadline)), "{timers:?}");
+    exactly(&node.store, "p1", made).await?;
+    clean(&node.store).await
 }
 
 pub async fn a_commit_that_is_lost_again_and_again_is_there_once(lab: Lab) -> Result<()> {

@@ -130,6 +130,7 @@ cases! {
     once::purging_beside_a_key_that_is_used_anew_loses_no_record: OneNode,
     once::the_same_key_in_another_scope_or_org_is_another_key: OneNode,
     lost_commit::a_lost_commit_is_there_once_and_its_caller_hears_so: OneNode,
+    lost_commit::a_lost_commit_that_had_nothing_to_see_is_there_once: OneNode,
     lost_commit::a_commit_that_is_lost_again_and_again_is_there_once: OneNode,
     lost_commit::a_lost_commit_under_a_key_is_there_once_and_is_replayed: OneNode,
     lost_commit::a_turn_whose_commit_is_lost_is_taken_once: OneNode,

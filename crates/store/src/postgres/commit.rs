@@ -1,11 +1,11 @@
 //! One group in one transaction: two round trips, and deciding between them. A group that has nothing to see is decided at
-//! once, and needs one.
+//! once, and needs one if it writes with one statement.
 
 use super::Shared;
 use super::learn;
 use super::link::{self, Backend, Kind, Link};
 use super::load::{self, Loaded, load};
-use super::write::{Around, Batch};
+use super::write::{Batch, Ends};
 use crate::error::StoreError;
 use crate::group::{self, Env, NEED_ROUNDS, Plan, Purge, Round, Work};
 use crate::known;
@@ -31,7 +31,7 @@ pub(super) enum Failed {
 
 /// A commit whose answer never came.
 pub(super) struct Lost {
-    /// Not known of a transaction that was begun, written and committed in one breath.
+    /// Not known of a statement that was a transaction by itself.
     pub xid: Option<String>,
     pub backend: Backend,
     pub world: World,
@@ -72,13 +72,13 @@ pub(super) async fn attempt(
     works: &mut [Work],
     patience: Patience,
 ) -> Result<(), Failed> {
-    let mut asked = false;
+    let mut far = Far::default();
     for _ in 0..=NEED_ROUNDS + 1 {
-        match round(shared, link, works, patience, &mut asked).await {
+        match round(shared, link, works, patience, &mut far).await {
             Ok(true) => return Ok(()),
-            Ok(false) => rollback(link).await?,
+            Ok(false) => far.rollback(link).await?,
             Err(failed @ (Failed::Spoiled(_) | Failed::Again | Failed::Down(_))) => {
-                rollback(link).await?;
+                far.rollback(link).await?;
                 return Err(failed);
             }
             Err(failed) => return Err(failed),
@@ -87,9 +87,23 @@ pub(super) async fn attempt(
     Err(Failed::Spoiled(StoreError::Rejected("the group kept asking to see more".to_owned())))
 }
 
-/// Harmless after a commit that was turned into a rollback.
-async fn rollback(link: &Link) -> Result<(), Failed> {
-    link.client.batch_execute("ROLLBACK").await.map_err(|_| Failed::Gone)
+/// How far a group has come.
+#[derive(Default)]
+struct Far {
+    /// What others have registered was asked for.
+    asked: bool,
+    /// A transaction was begun.
+    begun: bool,
+}
+
+impl Far {
+    /// Harmless after a commit that was turned into a rollback.
+    async fn rollback(&mut self, link: &Link) -> Result<(), Failed> {
+        if !std::mem::take(&mut self.begun) {
+            return Ok(());
+        }
+        link.client.batch_execute("ROLLBACK").await.map_err(|_| Failed::Gone)
+    }
 }
 
 /// Loads, decides, writes and commits; `false` if somebody needs to see more first.
@@ -98,17 +112,20 @@ async fn round(
     link: &Link,
     works: &mut [Work],
     patience: Patience,
-    asked: &mut bool,
+    far: &mut Far,
 ) -> Result<bool, Failed> {
     let defs = &*shared.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
     let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience) {
         Some(loaded) => loaded,
-        None => see(shared, link, &plan, defs, patience).await?,
+        None => {
+            far.begun = true;
+            see(shared, link, &plan, defs, patience).await?
+        }
     };
     // What this node does not understand another may have registered; if nobody has, it is decided without.
-    if !*asked && known::puzzled(&world, plan.reads.iter(), defs) {
-        *asked = true;
+    if !far.asked && known::puzzled(&world, plan.reads.iter(), defs) {
+        far.asked = true;
         learn::learn(&link.client, &shared.known).await?;
         return Ok(false);
     }
@@ -133,16 +150,23 @@ async fn round(
         }
     }
     if world.is_clean() && !busy {
-        rollback(link).await?;
+        far.rollback(link).await?;
         group::observe(&shared.options, &world);
         return Ok(true);
     }
-    let around = Around { begin: xid.is_none(), commit: true };
     let batch = Batch::of(&link.statements, &world, now);
+    let (xid, ends) = match xid {
+        Some(xid) => (Some(xid), Ends::Commit),
+        None if batch.is_one() => (None, Ends::Alone),
+        None => {
+            far.begun = true;
+            (Some(begin(link).await?), Ends::Commit)
+        }
+    };
     #[cfg(feature = "faults")]
-    let sent = super::mishap::send(shared, link, batch, around, works).await?;
+    let sent = super::mishap::send(shared, link, batch, ends, works).await?;
     #[cfg(not(feature = "faults"))]
-    let sent = batch.send(link, around).await;
+    let sent = batch.send(link, ends).await;
     match sent {
         Ok(()) => {
             committed(shared, &world);
@@ -164,6 +188,12 @@ fn blind(shared: &Shared, plan: &Plan, works: &[Work], patience: Patience) -> Op
     }
     let now = Micros(shared.heard.now()?.0 + shared.shift());
     Some(Loaded { world: World::default(), found: Vec::new(), now, xid: None })
+}
+
+/// Begins a transaction that has seen nothing, and tells its id.
+async fn begin(link: &Link) -> Result<String, Failed> {
+    link.client.batch_execute(Patience::Long.begin()).await?;
+    Ok(link.client.query_one(&link.statements.now, &[]).await?.try_get(1)?)
 }
 
 async fn see(

@@ -335,9 +335,13 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], pat
             Err(Failed::Spoiled(why)) => return Err(Ended::Spoiled(why)),
             Err(Failed::Down(why)) => return Err(Ended::Failed(why)),
             Err(Failed::Again) => {}
-            Err(Failed::Gone) => *link = None,
+            Err(Failed::Gone) => {
+                *link = None;
+                shared.heard.forget();
+            }
             Err(Failed::Lost(lost)) => {
                 *link = None;
+                shared.heard.forget();
                 if !repeats_blindly(shared) {
                     match resolve(shared, &lost).await {
                         Became::Committed => {

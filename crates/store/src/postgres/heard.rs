@@ -19,6 +19,11 @@ impl Heard {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Instant::now()));
     }
 
+    /// A connection is gone: it may be another server that answers next.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Nothing if that was too long ago.
     pub fn now(&self) -> Option<Micros> {
         let (then, at) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
@@ -45,5 +50,7 @@ mod tests {
         assert_eq!(heard.now(), None);
         heard.tell(then);
         assert!(heard.now().is_some_and(|now| now >= then));
+        heard.forget();
+        assert_eq!(heard.now(), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::commit::Failed;
 use super::link::Link;
-use super::write::{Around, Batch};
+use super::write::{Batch, Ends};
 use crate::faults::{Mishap, Sabotage};
 use crate::group::Work;
 use tokio_postgres::Error;
@@ -13,10 +13,10 @@ pub(super) async fn send(
     shared: &Shared,
     link: &Link,
     batch: Batch<'_>,
-    around: Around,
+    ends: Ends,
     works: &mut [Work],
 ) -> Result<Result<(), Error>, Failed> {
-    let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, around).await) };
+    let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, ends).await) };
     if faults.sabotage() == Some(Sabotage::AckEarly) {
         for work in works.iter_mut() {
             if let Work::Command(member) = work {
@@ -25,25 +25,33 @@ pub(super) async fn send(
         }
     }
     match faults.at_commit() {
-        Mishap::None => Ok(batch.send(link, around).await),
+        Mishap::None => Ok(batch.send(link, ends).await),
         Mishap::Conflict => Err(Failed::Again),
         Mishap::CrashBefore => {
-            let _ = batch.send(link, Around { commit: false, ..around }).await;
+            let _ = uncommitted(link, batch, ends).await;
             Err(Failed::Crashed)
         }
         Mishap::CrashAfter => {
-            batch.send(link, around).await?;
+            batch.send(link, ends).await?;
             Err(Failed::Crashed)
         }
         Mishap::AnswerLost => {
-            batch.send(link, around).await?;
+            batch.send(link, ends).await?;
             Ok(hang_up(link).await)
         }
         Mishap::CommitLost => {
-            batch.send(link, Around { commit: false, ..around }).await?;
+            uncommitted(link, batch, ends).await?;
             Ok(hang_up(link).await)
         }
     }
+}
+
+/// Everything but the commit.
+async fn uncommitted(link: &Link, batch: Batch<'_>, ends: Ends) -> Result<(), Error> {
+    if ends == Ends::Alone {
+        link.client.batch_execute("BEGIN").await?;
+    }
+    batch.send(link, Ends::Later).await
 }
 
 /// Cuts the line and answers with the error that a cut line gives.

@@ -3,13 +3,12 @@
 //! As a rule the transaction's own id is known before the commit is sent, and the server can say what
 //! became of it, also after a crash and recovery of its own. After a crash an id that never
 //! reached the disk may be given to somebody else, though, so "committed" is believed only if
-//! what the group wrote is there as well. Where the whole transaction was sent in one breath there is no
+//! what the group wrote is there as well. Where one statement was the whole transaction there is no
 //! id; then it is waited for the end of the process that worked on it, and what was written alone tells.
 
 use super::Shared;
 use super::commit::Lost;
 use super::link;
-use baton_core::World;
 use baton_core::world::JobWrite;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -63,11 +62,11 @@ async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
     let Some(xid) = &lost.xid else {
         // Once nobody works on it any more, what it wrote is there or never will be.
         let there = lost.backend.end(client).await?;
-        return if there { Ok(None) } else { stands(client, &lost.world).await.map(Some) };
+        return if there { Ok(None) } else { stands(client, lost).await.map(Some) };
     };
     let row = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[xid]).await?;
     match row.try_get::<_, Option<&str>>(0)? {
-        Some("committed") => stands(client, &lost.world).await.map(Some),
+        Some("committed") => stands(client, lost).await.map(Some),
         Some("aborted") => Ok(Some(Became::Aborted)),
         Some(_) => {
             lost.backend.end(client).await?;
@@ -81,7 +80,8 @@ async fn asked(client: &Client, lost: &Lost) -> Result<Option<Became>, Error> {
 /// Whether what the group wrote is there. One row tells for all: they were written together. Rows
 /// that may have changed since tell only yes; for a purge alone the server's word must do: being
 /// wrong about it costs nothing, it comes again.
-async fn stands(client: &Client, world: &World) -> Result<Became, Error> {
+async fn stands(client: &Client, lost: &Lost) -> Result<Became, Error> {
+    let world = &lost.world;
     let (found, otherwise) = if let Some(event) = world.events().last() {
         let sql = "SELECT 1 FROM event WHERE org = $1 AND subject = $2 AND n = $3 AND hash = $4";
         let key: [&(dyn ToSql + Sync); 4] = [&event.org.as_str(), &event.subject, &event.n, &event.hash.0.as_slice()];
@@ -101,7 +101,7 @@ async fn stands(client: &Client, world: &World) -> Result<Became, Error> {
         let until = job.status.lease().map(|lease| lease.until.0);
         (client.query(sql, &[&job.org.as_str(), &job.id.0, &job.token, &job.wakes, &until]).await?, Became::Unknown)
     } else {
-        return Ok(Became::Committed);
+        return Ok(if lost.xid.is_some() { Became::Committed } else { Became::Unknown });
     };
     Ok(if found.is_empty() { otherwise } else { Became::Committed })
 }

@@ -120,10 +120,10 @@ async fn follow(shared: &Shared, client: &Client, mark: &mut Option<i64>) -> Res
 async fn start(client: &Client, q: &Questions) -> Result<i64, Error> {
     let newest = "WITH RECURSIVE o(org) AS ((SELECT org FROM event ORDER BY org LIMIT 1) UNION ALL \
         SELECT (SELECT e.org FROM event e WHERE e.org > o.org ORDER BY e.org LIMIT 1) FROM o WHERE o.org IS NOT NULL) \
-        SELECT coalesce(max(e.pos), 0) FROM o CROSS JOIN LATERAL \
+        SELECT max(e.pos) FROM o CROSS JOIN LATERAL \
         (SELECT e.pos FROM event e WHERE e.org = o.org ORDER BY e.pos DESC LIMIT 1) e";
     let row = client.query_one(newest, &[]).await?;
-    let highest = block::end(block::of(row.get(0)));
+    let highest = row.get::<_, Option<i64>>(0).map_or(0, |pos| block::end(block::of(pos)));
     let xid: String = client.query_one(&q.own_xid, &[]).await?.get(0);
     while !settled(client, q, &xid).await? {
         tokio::time::sleep(GAP_POLL).await;

@@ -1,7 +1,6 @@
 //! The last round trip of a group: few statements for many rows each (one for all that moves of jobs need, one for all
 //! that steps need) and the commit, sent at once.
 
-use super::commit::Patience;
 use super::link::Link;
 use super::run_rows::Steps;
 use super::statements::Statements;
@@ -15,11 +14,16 @@ use tokio_postgres::{Error, Statement};
 
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// What is sent around the statements.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
-    pub begin: bool,
-    pub commit: bool,
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// With a commit that is sent along.
+    Commit,
+    /// None was begun: the one statement is one by itself.
+    Alone,
+    /// Not yet.
+    #[cfg(feature = "faults")]
+    Later,
 }
 
 /// Statements with their rows, in the order they will run.
@@ -146,26 +150,25 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Sends everything, and what is wanted around it, without waiting in between. A commit
+    /// One statement can be a transaction by itself.
+    pub fn is_one(&self) -> bool {
+        self.statements.len() == 1
+    }
+
+    /// Sends everything, and the commit if that is how it ends, without waiting in between. A commit
     /// behind a failed statement rolls back; the first error says why.
-    pub async fn send(self, link: &Link, around: Around) -> Result<(), Error> {
-        // One statement alone is a transaction by itself.
-        let alone = around.begin && around.commit && self.statements.len() == 1;
-        let Around { begin, commit } = if alone { Around { begin: false, commit: false } } else { around };
+    pub async fn send(self, link: &Link, ends: Ends) -> Result<(), Error> {
         let params: Vec<Vec<&(dyn ToSql + Sync)>> = self
             .statements
             .iter()
             .map(|(_, params)| params.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect())
             .collect();
         type Sent<'f> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'f>>;
-        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(params.len() + 2);
-        if begin {
-            sent.push(Box::pin(link.client.batch_execute(Patience::Long.begin())));
-        }
+        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(params.len() + 1);
         for ((statement, _), params) in self.statements.iter().zip(&params) {
             sent.push(Box::pin(async move { link.client.query(*statement, params).await.map(drop) }));
         }
-        if commit {
+        if ends == Ends::Commit {
             sent.push(Box::pin(link.client.batch_execute("COMMIT")));
         }
         // Fewer than forty futures: polled in order, and so sent in order.

@@ -8,7 +8,8 @@
 //! On a disk that is so slow that there is never little left, or while readers take turns so closely that one of them always
 //! holds on to the log, that would not come about. So when it is too long the writer does whatever is left, and waits a moment
 //! for those who read. Only while somebody reads an old state for long does the log grow on, because then nobody can move
-//! what came after it; that is tried again now and then.
+//! what came after it; that is tried again now and then. If a checkpoint is being made beside it at that very moment, none
+//! is asked for any more until the writer has had its turn.
 
 use super::{BUSY_WAIT, connect};
 use rusqlite::hooks::Wal;
@@ -66,8 +67,8 @@ pub(super) fn spawn(path: &Path, writer: &mut Connection, lengths: Lengths) -> r
     let started = thread.spawn(move || {
         while nudged.recv().is_ok() {
             match passive(&conn) {
-                Ok(Some(pages)) => seen.store(pages, Ordering::Relaxed),
-                Ok(None) => {}
+                Ok(Came::Moved(pages)) => seen.store(pages, Ordering::Relaxed),
+                Ok(Came::HeldUp | Came::Beside) => {}
                 Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
             }
         }
@@ -79,20 +80,35 @@ pub(super) fn spawn(path: &Path, writer: &mut Connection, lengths: Lengths) -> r
     Ok(Checkpointer { lengths, nudge, log, moved, last: 0, next: lengths.step, at_any_rate: lengths.too_long })
 }
 
-/// How many pages of the log the file has now. Nothing if somebody else is at it.
-fn passive(conn: &Connection) -> rusqlite::Result<Option<i64>> {
-    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], moved)
+/// What a checkpoint came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// The file has so many pages of the log now.
+    Moved(i64),
+    /// Somebody reads an old state.
+    HeldUp,
+    /// Another one is being made, so this one was not begun.
+    Beside,
 }
 
-fn moved(row: &Row<'_>) -> rusqlite::Result<Option<i64>> {
-    let busy: bool = row.get(0)?;
-    if busy { Ok(None) } else { row.get(2).map(Some) }
+fn came(row: &Row<'_>) -> rusqlite::Result<Came> {
+    // Nobody has counted the pages of a log that another one was at.
+    const NOT_COUNTED: i64 = -1;
+    Ok(match (row.get(0)?, row.get(1)?) {
+        (false, _) => Came::Moved(row.get(2)?),
+        (true, NOT_COUNTED) => Came::Beside,
+        (true, _) => Came::HeldUp,
+    })
+}
+
+fn passive(conn: &Connection) -> rusqlite::Result<Came> {
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], came)
 }
 
 /// The same, and readers are asked to let go of the log, so that it can start again.
-fn waiting_for_readers(conn: &Connection) -> rusqlite::Result<Option<i64>> {
+fn waiting_for_readers(conn: &Connection) -> rusqlite::Result<Came> {
     conn.busy_timeout(READERS_WAIT)?;
-    let done = conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], moved);
+    let done = conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], came);
     conn.busy_timeout(BUSY_WAIT)?;
     done
 }
@@ -120,29 +136,34 @@ impl Checkpointer {
             return;
         }
         if log > self.at_any_rate {
-            self.rest(waiting_for_readers(writer));
+            if self.rest(waiting_for_readers(writer)) == Some(Came::Beside) {
+                return;
+            }
             self.at_any_rate = log + long;
         } else if log > long && log - self.moved.load(Ordering::Relaxed) < 2 * step {
-            self.rest(passive(writer));
+            let _ = self.rest(passive(writer));
         } else {
             match self.nudge.try_send(()) {
                 Ok(()) => {}
                 // One is waiting already.
                 Err(TrySendError::Full(())) => return,
                 // Nobody does it beside any more.
-                Err(TrySendError::Disconnected(())) => self.rest(passive(writer)),
+                Err(TrySendError::Disconnected(())) => drop(self.rest(passive(writer))),
             }
         }
         self.next = log + step;
     }
 
     /// What the writer did came to that.
-    fn rest(&self, done: rusqlite::Result<Option<i64>>) {
-        match done {
-            Ok(Some(pages)) => self.moved.store(pages, Ordering::Relaxed),
-            Ok(None) => {}
-            Err(e) => tracing::warn!(%e, "a checkpoint failed; the next one will do its work"),
+    fn rest(&self, done: rusqlite::Result<Came>) -> Option<Came> {
+        if let Err(e) = &done {
+            tracing::warn!(%e, "a checkpoint failed; the next one will do its work");
         }
+        let came = done.ok()?;
+        if let Came::Moved(pages) = came {
+            self.moved.store(pages, Ordering::Relaxed);
+        }
+        Some(came)
     }
 }
 
@@ -207,6 +228,29 @@ mod tests {
                 assert!(written.longest < 2 * LENGTHS.too_long, "{name}: {} pages", written.longest);
             }
         }
+    }
+
+    /// As if the disk were so slow that one ends only when the next is due.
+    #[test]
+    fn one_that_is_always_being_made_beside_it_does_not_make_it_grow_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.db");
+        let mut written = Written::new(&path);
+        let (nudge, _nudged) = sync_channel(1);
+        written.checkpointer.nudge = nudge;
+        let beside = connect(&path).unwrap();
+        let over = Arc::new(AtomicI64::new(0));
+        let seen = over.clone();
+        let thread = std::thread::spawn(move || {
+            while seen.load(Ordering::Relaxed) == 0 {
+                passive(&beside).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            written.until_it_starts_again();
+        }
+        over.store(1, Ordering::Relaxed);
+        thread.join().unwrap();
     }
 
     /// One of them always holds on to the log, each for a moment.
