@@ -196,13 +196,23 @@ class Repeating(Case):
 
     def test_an_outcome_that_is_refused_becomes_a_failure(self) -> None:
         baton, worker = self.begin(concurrency=1)
-        worker.job("t")(lambda _job: Ask({"options": []}))
+        begun = threading.Event()
+        end = threading.Event()
+        self.addCleanup(end.set)
+
+        @worker.job("t")
+        def handler(_job: Job) -> Ask:
+            begun.set()
+            end.wait(PATIENCE_S)
+            return Ask({"options": []})
+
         lease = baton.give("t")
-        baton.instead["settle"] = [problem(422, "invalid_question")]
         worker.start()
-        baton.wait_for(lambda: len(baton.requests) >= 1)
+        self.wait(begun)
         # It goes along with a lease request first, and that one is refused because of it.
         baton.instead["lease"] = [problem(422, "invalid_question")]
+        baton.instead["settle"] = [problem(422, "invalid_question")]
+        end.set()
         said = baton.outcome(lease)
         self.assertEqual(said["fail"]["code"], "outcome_refused")
         self.assertIn("invalid_question", said["fail"]["message"])
