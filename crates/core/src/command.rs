@@ -26,6 +26,11 @@ pub trait Command: Send + Sync + 'static {
     fn reads(&self, defs: &Definitions) -> Reads;
 
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Self::Out, Self::No>;
+
+    /// How many commands of the small kind this one is worth, for whoever puts groups together.
+    fn weight(&self) -> usize {
+        1
+    }
 }
 
 /// A typed reason to do nothing. The code is stable and explained in `docs/errors.md`.

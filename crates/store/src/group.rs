@@ -26,8 +26,8 @@ use tokio::sync::oneshot;
 
 /// Commands that are committed together at most.
 pub const GROUP_MAX: usize = 512;
-/// From so many on, works that were submitted together are a group of their own: waiting for others gains them
-/// nothing, and whoever submitted others does something else meanwhile.
+/// From so many on, works that were submitted together (or jobs of one batch) are a group of their own: waiting for others
+/// gains them nothing, and whoever submitted others does something else meanwhile.
 pub(crate) const LARGE: usize = 128;
 /// Submissions that may wait at once; whoever comes then waits to be let in.
 pub const QUEUE_MAX: usize = 4_096;
@@ -164,7 +164,7 @@ pub(crate) enum Message {
 
 impl Message {
     pub fn is_large(&self) -> bool {
-        matches!(self, Self::Works(works) if works.len() >= LARGE)
+        matches!(self, Self::Works(works) if works.iter().map(Work::weight).sum::<usize>() >= LARGE)
     }
 }
 
@@ -194,6 +194,7 @@ pub(crate) trait Member: Send {
     fn org(&self) -> &OrgId;
     fn reads(&self, defs: &Definitions) -> Reads;
     fn once(&self) -> Option<&once::Key>;
+    fn weight(&self) -> usize;
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step;
     fn answer(self: Box<Self>);
     fn fail(self: Box<Self>, why: StoreError);
@@ -256,6 +257,10 @@ impl<C: Command> Member for Seat<C> {
         self.once.as_ref().map(|once| &once.key)
     }
 
+    fn weight(&self) -> usize {
+        self.command.weight()
+    }
+
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step {
         if let Some(once) = &self.once
             && let Some(record) = world.once(&once.key).filter(|r| r.speaks_at(env.now))
@@ -314,6 +319,13 @@ impl<C: Command> Member for Seat<C> {
 }
 
 impl Work {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Command(member) => member.weight(),
+            Self::Claim(_) | Self::Purge(_) => 1,
+        }
+    }
+
     pub fn answer(self) {
         match self {
             Self::Command(member) => member.answer(),

@@ -62,4 +62,8 @@ impl Command for Batch {
         }
         Decision::Done(taken, intake.finish())
     }
+
+    fn weight(&self) -> usize {
+        self.jobs.len()
+    }
 }

@@ -7,6 +7,7 @@
 //! a submission that is large enough to be a group of its own, such as a turn of a pool with many slots.
 
 use super::commit::{Failed, Patience, attempt, committed};
+use super::gather::{Gather, WINDOW};
 use super::link::{self, Link};
 use super::resolve::{Became, resolve};
 use super::{OPEN_WAIT, Shared};
@@ -33,6 +34,13 @@ const HELD_UP: Duration = Duration::from_millis(20);
 
 /// How often a committer steps back for others who are about to submit something, before it begins a group.
 const GATHER_MAX: u32 = 3;
+
+/// Who is waited for before a group is begun.
+struct Awaited {
+    wanted: usize,
+    there: usize,
+    since: Instant,
+}
 
 struct Line {
     waiting: Mutex<mpsc::Receiver<Message>>,
@@ -144,6 +152,7 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
     let mut closed = line.closing.subscribe();
     // The group of the first that is helped out with.
     let mut helping = None;
+    let mut gather = Gather::default();
     loop {
         let group_of_first = match helping {
             None if !first => {
@@ -159,6 +168,7 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
         let mut works = Vec::new();
         let mut closing = None;
         let mut large;
+        let mut messages;
         let permit = {
             let mut waiting = line.waiting.lock().await;
             let message = tokio::select! {
@@ -173,21 +183,39 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
             let Some(message) = message else { return };
             large = message.is_large();
             take(message, &mut works, &mut closing);
-            for round in 0..GATHER_MAX {
+            messages = 1;
+            let max = group_max(&shared);
+            let mut awaited: Option<Awaited> = None;
+            for round in 0.. {
                 let before = works.len();
-                while works.len() < group_max(&shared)
+                while works.len() < max
                     && !large
                     && closing.is_none()
                     && let Ok(message) = waiting.try_recv()
                 {
                     large = message.is_large();
                     take(message, &mut works, &mut closing);
+                    messages += 1;
                 }
-                if large || closing.is_some() || (round > 0 && works.len() == before) {
+                if large || closing.is_some() || works.len() >= max {
                     break;
+                }
+                match &awaited {
+                    Some(awaited) if messages < awaited.wanted && awaited.since.elapsed() < WINDOW => {}
+                    Some(_) => break,
+                    None if round < GATHER_MAX && (round == 0 || works.len() > before) => {}
+                    None => match gather.worth(messages) {
+                        Some(wanted) => {
+                            awaited = Some(Awaited { wanted, there: messages, since: Instant::now() });
+                        }
+                        None => break,
+                    },
                 }
                 // Those who were answered together come again together, if they are let.
                 step_back().await;
+            }
+            if let Some(awaited) = awaited {
+                gather.waited(awaited.there, messages);
             }
             line.busy.acquire().await
         };
@@ -196,9 +224,10 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
         }
         // What a purge removes must not be what the commands beside it have just loaded.
         let (purges, works): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| matches!(work, Work::Purge(_)));
-        let mut fate = group(&shared, &mut link, works).await;
+        let told = || gather.answers(messages, line.waiting.try_lock().map_or(0, |waiting| waiting.len()));
+        let mut fate = group(&shared, &mut link, works, told).await;
         if fate == Fate::Alive {
-            fate = group(&shared, &mut link, purges).await;
+            fate = group(&shared, &mut link, purges, || {}).await;
         }
         drop(permit);
         if first {
@@ -255,13 +284,17 @@ async fn crash(shared: &Shared, line: &Line) {
     let _ = shared;
 }
 
-/// Runs a group, and its members one by one if the group as a whole fails.
-async fn group(shared: &Shared, link: &mut Option<Link>, mut works: Vec<Work>) -> Fate {
+/// Runs a group, and its members one by one if the group as a whole fails. `told` is called before those of a whole group
+/// are answered.
+async fn group(shared: &Shared, link: &mut Option<Link>, mut works: Vec<Work>, told: impl FnOnce()) -> Fate {
     if works.is_empty() {
         return Fate::Alive;
     }
     match tries(shared, link, &mut works, Patience::Long).await {
-        Ok(()) => works.into_iter().for_each(Work::answer),
+        Ok(()) => {
+            told();
+            works.into_iter().for_each(Work::answer);
+        }
         Err(Ended::Spoiled(why)) => {
             let until = Instant::now() + SINGLY_FOR;
             for work in works {

@@ -13,6 +13,7 @@ mod checkup;
 mod claim;
 mod commit;
 mod committer;
+mod gather;
 mod heard;
 mod learn;
 mod link;

@@ -2,13 +2,17 @@
 //!
 //! A wake-up is a hint. Whoever waits also looks by himself now and then, so a lost one costs
 //! a moment and nothing else.
+//!
+//! A node that is alone tells nobody: each message is a transaction, and has the server write its log once more, beside our
+//! commits. So nodes greet when they come and say now and then that they are there, and whoever hears of another for the
+//! first time wakes it for all that was not told meanwhile.
 
 use super::link;
 use super::{OPEN_WAIT, Shared};
 use crate::group::Stirred;
 use futures_util::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
@@ -17,6 +21,12 @@ use tokio_postgres::{AsyncMessage, Client, Error, NoTls};
 const RECONNECT: Duration = Duration::from_secs(1);
 /// Between two messages to the others: what is committed meanwhile is told with one.
 const PACE: Duration = Duration::from_millis(2);
+/// A node says at least this often that it is there.
+const SAY_EVERY: Duration = Duration::from_secs(3);
+/// A node that was not heard for so long is taken for gone.
+const PRESENT_FOR: Duration = Duration::from_secs(10);
+/// Whoever is there answers a greeting sooner; later answers are heard all the same.
+const ANSWER_WAIT: Duration = Duration::from_millis(250);
 /// Wake-ups heard and not yet passed on; more than these say nothing new.
 const HEARD_MAX: usize = 64;
 
@@ -26,6 +36,10 @@ const EVENTS: u8 = 4;
 const LEASES: u8 = 8;
 const DEFINITIONS: u8 = 16;
 const OUTSIDE: u8 = 32;
+/// A greeting: whoever hears it answers.
+const HELLO: u8 = 64;
+/// Only that somebody is there.
+const HERE: u8 = 0;
 const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES | DEFINITIONS | OUTSIDE;
 
 /// What there is to tell the others. Many commits may be told with one message.
@@ -33,6 +47,8 @@ const ALL: u8 = JOBS | TIMERS | EVENTS | LEASES | DEFINITIONS | OUTSIDE;
 pub(super) struct Outbox {
     bits: AtomicU8,
     posted: Notify,
+    /// There is nobody to tell.
+    alone: AtomicBool,
 }
 
 impl Outbox {
@@ -43,9 +59,21 @@ impl Outbox {
             | if stirred.events { EVENTS } else { 0 }
             | if stirred.leases { LEASES } else { 0 }
             | if stirred.definitions { DEFINITIONS } else { 0 };
-        if bits != 0 {
-            self.bits.fetch_or(bits, Ordering::AcqRel);
-            self.posted.notify_one();
+        // Who is heard of just now is told everything.
+        if bits != 0 && !self.alone.load(Ordering::Acquire) {
+            self.say(bits);
+        }
+    }
+
+    fn say(&self, bits: u8) {
+        self.bits.fetch_or(bits, Ordering::AcqRel);
+        self.posted.notify_one();
+    }
+
+    /// Another node was heard. Whatever it could not be told until now, it is told.
+    fn heard(&self, bits: u8) {
+        if self.alone.swap(false, Ordering::AcqRel) || bits & HELLO != 0 {
+            self.say(ALL);
         }
     }
 }
@@ -104,7 +132,11 @@ async fn exchange(
     let send = client.prepare("SELECT pg_notify($1, $2)").await?;
     // Whatever was said while nobody listened.
     hear(shared, ALL);
+    shared.outbox.alone.store(false, Ordering::Release);
+    client.query(&send, &[&channel, &HELLO.to_string()]).await?;
     let mut next = Instant::now();
+    let mut company = next + ANSWER_WAIT;
+    let mut said = next;
     loop {
         let posted = async {
             tokio::time::sleep_until(next).await;
@@ -113,7 +145,12 @@ async fn exchange(
         tokio::select! {
             biased;
             message = heard.recv() => match message {
-                Some((from, payload)) if from != own => hear(shared, payload.parse().unwrap_or(ALL)),
+                Some((from, payload)) if from != own => {
+                    let bits = payload.parse().unwrap_or(ALL);
+                    company = Instant::now() + PRESENT_FOR;
+                    shared.outbox.heard(bits);
+                    hear(shared, bits);
+                }
                 Some(_) => {}
                 None => return Ok(()),
             },
@@ -121,8 +158,16 @@ async fn exchange(
                 let bits = shared.outbox.bits.swap(0, Ordering::AcqRel);
                 if bits != 0 {
                     client.query(&send, &[&channel, &bits.to_string()]).await?;
-                    next = Instant::now() + PACE;
+                    said = Instant::now();
+                    next = said + PACE;
                 }
+            }
+            () = tokio::time::sleep_until(said + SAY_EVERY) => {
+                client.query(&send, &[&channel, &HERE.to_string()]).await?;
+                said = Instant::now();
+            }
+            () = tokio::time::sleep_until(company), if !shared.outbox.alone.load(Ordering::Acquire) => {
+                shared.outbox.alone.store(true, Ordering::Release);
             }
         }
     }

@@ -98,16 +98,24 @@ fn put_moves() -> String {
 
 /// New jobs ($1), those of them that live ($2), and what goes with that.
 fn put_births() -> String {
-    let (beside, lanes) = (beside(3), exactly("n", 3, "an update of lanes"));
-    format!(
-        "WITH j AS (INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
+    let (births, beside, lanes) = (births(), beside(3), exactly("n", 3, "an update of lanes"));
+    format!("WITH {births}, {beside} SELECT {lanes}")
+}
+
+/// The same where no lane counts them: a part that has nothing to do costs as much as two new jobs.
+fn put_open_births() -> String {
+    let (births, crowd, events) = (births(), add_crowd(3), insert_events(4));
+    format!("WITH {births}, c AS ({crowd}), t AS ({events}) SELECT 1")
+}
+
+fn births() -> &'static str {
+    "j AS (INSERT INTO job (org, id, project, type, version, priority, payload, source_session, deadline_at, \
          created_at, max_attempts, lane, max_failures, dedupe_key, requeued_from, schedule) \
          SELECT k.* FROM unnest($1::job_born[]) k), \
          l AS (INSERT INTO live (ord, org, id, project, type, version, priority, phase, state, pause, due_at, worker, \
          lease_until, attempts, max_attempts, token, wakes, created_at, started_at, has_deadline, head_n, head_hash, \
          head_at, class, slot, since, lane, lane_max, kept, outside, dedupe, failures, max_failures, aside) \
-         SELECT nextval('job_order'), k.* FROM unnest($2::job_entered[]) k), {beside} SELECT {lanes}"
-    )
+         SELECT nextval('job_order'), k.* FROM unnest($2::job_entered[]) k)"
 }
 
 /// Locks these jobs in this order; then the lanes that they count in, and more of them, in the order of their keys. A job
@@ -225,6 +233,7 @@ statements! {
 
     put_moves = put_moves();
     put_births = put_births();
+    put_open_births = put_open_births();
     /// Those that were made in the same commit.
     end_births = format!("WITH e AS ({}) SELECT {}", end_jobs(1), exactly("e", 1, "an end of jobs"));
     /// What goes with moves of jobs, where none move.

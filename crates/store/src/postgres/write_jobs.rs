@@ -86,12 +86,14 @@ impl<'a> Batch<'a> {
             all.extend(if born.is_empty() { beside.take() } else { Beside::default().take() });
             all
         });
-        self.add(born.len(), &s.put_births, || {
+        let open = beside.lanes.is_empty();
+        self.add(born.len(), if open { &s.put_open_births } else { &s.put_births }, || {
             let mut all = params![
                 Listed::of(&born, |(j, c), row| newborn(j, c, row)),
                 Listed::of(&enter, |j, row| entered(j, now, row)),
             ];
-            all.extend(beside.take());
+            // Lanes come first.
+            all.extend(beside.take().into_iter().skip(usize::from(open)));
             all
         });
         let fresh: Vec<&Job> = enter.into_iter().filter(|job| world.found_free(job)).collect();
