@@ -10,6 +10,7 @@ mod ahead;
 mod arrivals;
 mod audit;
 mod audit_run;
+mod births;
 mod checkpoint;
 mod checkup;
 mod claim;
@@ -18,6 +19,7 @@ mod data_dir;
 #[cfg(feature = "faults")]
 mod disk;
 mod history;
+mod inserts;
 mod links;
 mod load;
 mod log;

@@ -2,6 +2,7 @@
 //! stands after the whole group.
 
 use super::arrivals::Arrivals;
+use super::inserts::Inserts;
 use super::run_rows;
 use super::write_jobs;
 use super::write_queue;
@@ -12,6 +13,7 @@ use crate::records::row_limit;
 use crate::sqlite::store_error;
 use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
+use std::sync::LazyLock;
 
 /// The place before that of each event, if it is linked.
 pub(super) type Links = Vec<Option<i64>>;
@@ -140,27 +142,17 @@ fn beside_jobs(conn: &Connection, world: &World) -> rusqlite::Result<()> {
     Ok(())
 }
 
+static EVENT: LazyLock<Inserts> =
+    LazyLock::new(|| Inserts::new("event", "org, pos, subject, n, at, kind, actor, data, hash, prev"));
+
 /// Each with the place of the one before it, if it is linked.
 fn events(conn: &Connection, next_pos: &mut i64, world: &World, links: &[Option<i64>]) -> rusqlite::Result<()> {
-    let mut insert = conn.prepare_cached(
-        "INSERT INTO event (org, pos, subject, n, at, kind, actor, data, hash, prev) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    for (event, prev) in world.events().iter().zip(links) {
-        insert.execute(params![
-            event.org.as_str(),
-            *next_pos,
-            event.subject.as_bytes(),
-            event.n,
-            event.at.0,
-            event.kind,
-            event.actor,
-            event.data.as_str(),
-            event.hash.0,
-            prev,
-        ])?;
-        *next_pos += 1;
-    }
+    let events: Vec<_> = (*next_pos..).zip(world.events()).zip(links).collect();
+    EVENT.bring_in(conn, &events, |((pos, event), prev), row| {
+        row.put(event.org.as_str()).put(pos).put(event.subject.as_bytes()).put(event.n).put(event.at.0);
+        row.put(&event.kind).put(&event.actor).put(event.data.as_str()).put(event.hash.0).put(prev);
+    })?;
+    *next_pos += i64::try_from(events.len()).unwrap_or(i64::MAX);
     Ok(())
 }
 
