@@ -209,7 +209,8 @@ fn begin(inner: &mut Inner) -> Result<(), Failed> {
         rollback(inner);
         inner.forget();
     }
-    run_cached(&inner.conn, "BEGIN IMMEDIATE").map_err(|e| Failed::Down(store_error(e)))
+    let begun = run_cached(&inner.conn, "BEGIN IMMEDIATE").and_then(|()| inner.open_jobs.look(&inner.conn));
+    begun.map_err(|e| Failed::Down(store_error(e)))
 }
 
 /// A statement without values or rows, parsed once.

@@ -96,7 +96,7 @@ impl Disk {
 impl Db {
     /// A node on a simulated disk. Must be called inside a runtime; its committer is a task.
     pub fn on_disk(disk: Disk, options: OpenOptions) -> Self {
-        let tail = disk.with(|inner| inner.next_pos - 1);
+        let (tail, open_jobs) = disk.with(|inner| (inner.next_pos - 1, inner.open_jobs.clone()));
         let signals = Arc::new(Signals::new(tail));
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
@@ -104,7 +104,8 @@ impl Db {
         known.learn(disk.with(|inner| load::registered(&inner.conn)).unwrap_or_default());
         let writer = Writer { options: options.clone(), signals: signals.clone(), known: known.clone() };
         tokio::spawn(writer::inline(writer, disk.clone(), waiting));
-        Self { options, queue, signals, known, reading: Reading::Inline(disk), lock: Mutex::new(None) }
+        let (reading, lock) = (Reading::Inline(disk), Mutex::new(None));
+        Self { options, queue, signals, known, reading, open_jobs, lock }
     }
 }
 

@@ -85,15 +85,15 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)").unwrap();
         let inserts = Inserts::new("t", "n, text");
-        let mut next = 0;
+        let mut next: i64 = 0;
         for count in [0, 1, ROWS - 1, ROWS, ROWS + 1, 3 * ROWS + 7] {
-            let rows: Vec<usize> = (next..next + count).collect();
-            let put = |n: &usize, row: &mut Values<'_, '_>| drop(row.put(*n).put((n % 3 > 0).then(|| n.to_string())));
+            let rows: Vec<i64> = (next..).take(count).collect();
+            let put = |n: &i64, row: &mut Values<'_, '_>| drop(row.put(*n).put((n % 3 > 0).then(|| n.to_string())));
             inserts.bring_in(&conn, &rows, put).unwrap();
-            next += count;
+            next += i64::try_from(count).unwrap();
         }
         let sound = "SELECT count(*) FROM t WHERE text IS CASE WHEN n % 3 > 0 THEN CAST(n AS TEXT) END";
-        let there: usize = conn.query_row(sound, [], |row| row.get(0)).unwrap();
+        let there: i64 = conn.query_row(sound, [], |row| row.get(0)).unwrap();
         assert_eq!(there, next);
     }
 
@@ -102,7 +102,7 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("CREATE TABLE t (a, b)").unwrap();
         let inserts = Inserts::new("t", "a, b");
-        for values in [1, 3] {
+        for values in [1_i64, 3] {
             let rows = [(); ROWS];
             let refused = inserts.bring_in(&conn, &rows, |(), row| (0..values).for_each(|n| drop(row.put(n))));
             assert!(matches!(refused, Err(rusqlite::Error::InvalidParameterCount(..))), "{refused:?}");

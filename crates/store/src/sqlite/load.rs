@@ -181,7 +181,7 @@ impl Loading<'_> {
         }
         if let Some((job, spot)) = open_jobs.get(org, id) {
             self.arrivals.note(org, id, spot);
-            return Ok(Some(job.clone()));
+            return Ok(Some(job));
         }
         let key = (org.as_str(), id.0.as_bytes());
         let live = self.live.get()?.query_row(key, |row| Ok((live_job(row)?, rows::spot(row)?))).optional()?;

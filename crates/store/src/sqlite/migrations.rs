@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use rusqlite::{Connection, TransactionBehavior};
 
-const ALL: [Migration; 9] = [
+const ALL: [Migration; 10] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -30,6 +30,8 @@ const ALL: [Migration; 9] = [
     },
     // Older binaries would let jobs wait where nobody looks for them.
     Migration { version: 9, name: "ranks", oldest: 9, sql: include_str!("migrations/0009_ranks.sql") },
+    // Older binaries can work without the index, slowly.
+    Migration { version: 10, name: "leases", oldest: 9, sql: include_str!("migrations/0010_leases.sql") },
 ];
 
 /// Runs what is missing. The directory lock keeps other processes away, the transaction makes

@@ -52,6 +52,7 @@ use baton_core::Micros;
 use checkpoint::Lengths;
 pub(crate) use checkup::checkup;
 pub(crate) use data_dir::DirLock;
+use open_jobs::OpenJobs;
 use readers::Readers;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -76,6 +77,7 @@ pub struct Db {
     pub(crate) signals: Arc<Signals>,
     pub(crate) known: Arc<Known>,
     reading: Reading,
+    open_jobs: OpenJobs,
     lock: Mutex<Option<Arc<DirLock>>>,
 }
 
@@ -98,10 +100,12 @@ impl Db {
         let readers = Readers::spawn(&path).map_err(database)?;
         let known = Arc::new(Known::new(options.definitions.clone(), options.shapes.clone()));
         known.learn(load::registered(&inner.conn).map_err(database)?);
+        let open_jobs = inner.open_jobs.clone();
         let writer = Writer { options: options.clone(), signals: signals.clone(), known: known.clone() };
         writer::spawn(writer, inner, waiting, checkpointer, lock.clone())
             .map_err(|cause| OpenError::DataDir { path, cause })?;
-        Ok(Self { options, queue, signals, known, reading: Reading::Threads(readers), lock: Mutex::new(Some(lock)) })
+        let (reading, lock) = (Reading::Threads(readers), Mutex::new(Some(lock)));
+        Ok(Self { options, queue, signals, known, reading, open_jobs, lock })
     }
 
     pub(crate) async fn read<T: Send + 'static>(

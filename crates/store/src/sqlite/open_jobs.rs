@@ -2,42 +2,107 @@
 //!
 //! A job that was handed out is settled next, as a rule soon. The one writer is alone, so what it wrote last is what
 //! the file holds: nothing needs to be read and parsed. Only what was committed is kept here.
+//!
+//! Until when each is leased is kept for all of them, and whoever looks for leases asks here which jobs to look at: an index
+//! would have to hear of every claim, of every beat and of every end.
 
 use super::arrivals::{Arrivals, Spot};
+use super::rows;
 use baton_core::job::Job;
-use baton_core::{JobId, OrgId, World};
+use baton_core::{JobId, Micros, OrgId, World};
+use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Jobs kept in memory, of half a kilobyte or so each. With more, all are forgotten, and are read again.
-const KEPT: usize = 8_192;
+/// Jobs kept whole, of half a kilobyte or so each. With more, all are forgotten but for their leases, and are read again.
+const WHOLE_MAX: usize = 8_192;
+
+/// Known to the writer, who alone changes it, and to those who look for leases.
+#[derive(Clone, Default)]
+pub(super) struct OpenJobs(Arc<Mutex<Option<Known>>>);
 
 #[derive(Default)]
-pub struct OpenJobs(BTreeMap<JobId, Open>);
+struct Known {
+    all: BTreeMap<(JobId, OrgId), Open>,
+    /// How many of them may be there whole.
+    whole: usize,
+}
 
 struct Open {
-    job: Job,
+    until: Micros,
     spot: Spot,
+    job: Option<Job>,
 }
 
 impl OpenJobs {
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whatever was kept may be wrong.
+    pub fn forget(&self) {
+        *self.known() = None;
+    }
+
+    /// By the writer, before it needs to know: reads who is leased, unless that is known.
+    pub fn look(&self, conn: &Connection) -> rusqlite::Result<()> {
+        let known = &mut *self.known();
+        if known.is_none() {
+            let mut leased =
+                conn.prepare_cached("SELECT id, org, lease_until, ord, head_pos FROM live WHERE phase = 3")?;
+            let leased = leased.query_map([], |row| {
+                let key = (JobId(rows::uuid(row, 0)?), rows::parsed(row, 1)?);
+                let spot = Spot { ord: row.get(3)?, head_pos: row.get(4)? };
+                Ok((key, Open { until: rows::micros(row, 2)?, spot, job: None }))
+            })?;
+            *known = Some(Known { all: leased.collect::<rusqlite::Result<_>>()?, whole: 0 });
+        }
+        Ok(())
+    }
+
     /// With where it is.
-    pub(super) fn get(&self, org: &OrgId, id: JobId) -> Option<(&Job, Spot)> {
-        self.0.get(&id).filter(|open| open.job.org == *org).map(|open| (&open.job, open.spot))
+    pub fn get(&self, org: &OrgId, id: JobId) -> Option<(Job, Spot)> {
+        let known = self.known();
+        let open = known.as_ref()?.all.get(&(id, org.clone()))?;
+        Some((open.job.clone()?, open.spot))
     }
 
     /// After a commit.
-    pub(super) fn learn(&mut self, world: World, arrivals: &Arrivals) {
+    pub fn learn(&self, world: World, arrivals: &Arrivals) {
+        let mut known = self.known();
+        let Some(known) = &mut *known else { return };
         for job in world.into_changed_jobs() {
-            if job.status.lease().is_none() {
-                self.0.remove(&job.id);
-                continue;
+            let key = (job.id, job.org.clone());
+            match job.status.lease().map(|lease| lease.until).zip(arrivals.get(&job.org, job.id)) {
+                Some((until, spot)) => known.put(key, Open { until, spot, job: Some(job) }),
+                None => known.remove(&key),
             }
-            if self.0.len() >= KEPT && !self.0.contains_key(&job.id) {
-                self.0.clear();
-            }
-            if let Some(spot) = arrivals.get(&job.org, job.id) {
-                self.0.insert(job.id, Open { job, spot });
-            }
+        }
+    }
+
+    /// Where those stand whose leases end until then, those that end first in front; nothing if nobody knows.
+    pub fn leased_until(&self, then: Micros, limit: usize) -> Option<Vec<i64>> {
+        let known = self.known();
+        let overdue = known.as_ref()?.all.values().filter(|open| open.until <= then);
+        let mut overdue: Vec<_> = overdue.map(|open| (open.until, open.spot.ord)).collect();
+        overdue.sort_unstable();
+        Some(overdue.into_iter().take(limit).map(|(_, ord)| ord).collect())
+    }
+}
+
+impl Known {
+    fn put(&mut self, key: (JobId, OrgId), open: Open) {
+        if self.whole >= WHOLE_MAX {
+            self.all.values_mut().for_each(|open| open.job = None);
+            self.whole = 0;
+        }
+        let before = self.all.insert(key, open);
+        self.whole += usize::from(before.is_none_or(|before| before.job.is_none()));
+    }
+
+    fn remove(&mut self, key: &(JobId, OrgId)) {
+        if self.all.remove(key).is_some_and(|gone| gone.job.is_some()) {
+            self.whole -= 1;
         }
     }
 }

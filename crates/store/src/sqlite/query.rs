@@ -11,11 +11,20 @@ use baton_core::seal::{Root, Seal};
 use baton_core::timer::{self, Due};
 use baton_core::{JobId, Micros, OrgId, WorkerId};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn records_sql(tail: &str) -> String {
     let (live, ended, cold) = (rows::LIVE, rows::ENDED, rows::COLD);
     format!("SELECT {live}, {ended}, {cold} FROM job j LEFT JOIN live l ON l.ord = j.ord {tail}")
+}
+
+fn fence(row: &Row<'_>) -> rusqlite::Result<Fence> {
+    Ok(Fence {
+        org: rows::parsed(row, 0)?,
+        job: JobId(rows::uuid(row, 1)?),
+        token: row.get(2)?,
+        worker: rows::parsed(row, 3)?,
+    })
 }
 
 impl Db {
@@ -72,26 +81,35 @@ impl Db {
 
     pub(crate) async fn expired(&self, limit: usize) -> Result<Vec<Fence>, StoreError> {
         let now = self.clock_now();
-        self.fences("phase = 3 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2", now.0.into(), limit).await
+        let expired = "phase = 3 AND lease_until <= ?1";
+        match self.open_jobs.leased_until(now, limit) {
+            Some(leased) => self.fences(expired, now.0.into(), leased).await,
+            None => self.all_fences(&format!("{expired} ORDER BY lease_until"), now.0.into(), limit).await,
+        }
     }
 
     pub(crate) async fn held_by(&self, worker: &WorkerId, limit: usize) -> Result<Vec<Fence>, StoreError> {
         let worker = Value::from(worker.as_str().to_owned());
-        self.fences("phase = 3 AND worker = ?1 ORDER BY org, id LIMIT ?2", worker, limit).await
+        self.all_fences("phase = 3 AND worker = ?1 ORDER BY org, id", worker, limit).await
     }
 
-    async fn fences(&self, tail: &'static str, by: Value, limit: usize) -> Result<Vec<Fence>, StoreError> {
+    /// Of those leased jobs whose rows have these numbers.
+    async fn fences(&self, which: &'static str, by: Value, leased: Vec<i64>) -> Result<Vec<Fence>, StoreError> {
         self.read(move |conn| {
-            let sql = format!("SELECT org, id, token, worker FROM live WHERE {tail}");
+            let sql = format!("SELECT org, id, token, worker FROM live WHERE {which} AND ord = ?2");
+            let mut one = conn.prepare_cached(&sql).map_err(store_error)?;
+            let found = leased.into_iter().filter_map(|ord| one.query_row((&by, ord), fence).optional().transpose());
+            found.collect::<rusqlite::Result<_>>().map_err(store_error)
+        })
+        .await
+    }
+
+    /// Reads through all that is live: there is no index, because every claim and every end would write to it.
+    async fn all_fences(&self, which: &str, by: Value, limit: usize) -> Result<Vec<Fence>, StoreError> {
+        let sql = format!("SELECT org, id, token, worker FROM live WHERE {which} LIMIT ?2");
+        self.read(move |conn| {
             let mut all = conn.prepare_cached(&sql).map_err(store_error)?;
-            let found = all.query_map((by, row_limit(limit)), |row| {
-                Ok(Fence {
-                    org: rows::parsed(row, 0)?,
-                    job: JobId(rows::uuid(row, 1)?),
-                    token: row.get(2)?,
-                    worker: rows::parsed(row, 3)?,
-                })
-            });
+            let found = all.query_map((by, row_limit(limit)), fence);
             found.and_then(Iterator::collect).map_err(store_error)
         })
         .await
