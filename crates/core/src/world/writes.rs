@@ -1,6 +1,6 @@
 //! What became of the world's rows, and so what must be written.
 
-use super::{AgentWrite, JobWrite, Message, Sunk, World};
+use super::{AgentWrite, JobKey, JobWrite, Message, Sunk, World};
 use crate::canon::Json;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
@@ -56,6 +56,11 @@ impl World {
             })
         });
         touched.chain(created)
+    }
+
+    /// Whether a job that was there before is to be written.
+    pub fn changes_job(&self, org: &OrgId, id: JobId) -> bool {
+        self.jobs.get(&JobKey::new(org, id)).is_some_and(|e| e.touched && e.found)
     }
 
     /// The jobs that were there before, as they are now, once nothing else of all this is wanted.

@@ -9,6 +9,7 @@ use baton_core::job::enqueue::Enqueue;
 use baton_core::job::recover::{Recover, RecoverError, Recovered, Why};
 use baton_core::job::settle::{Outcome, SettleError, Settled};
 use baton_core::job::state::Face;
+use baton_core::job::wake::Wake;
 use baton_core::job::{Failure, Fence, Status};
 use baton_core::time::Span;
 use baton_core::{JobId, OrgId};
@@ -188,6 +189,43 @@ pub async fn a_worker_that_settles_and_a_node_that_recovers_cannot_both_win(lab:
         ensure!(record(&nodes[1], job.id).await?.job.is_ended() == settled);
         for rest in claim(&lab, &nodes[0], 9).await? {
             nodes[0].store.commit(done(&rest)?, Actor::Engine).await?;
+        }
+    }
+    clean(&nodes[0].store).await
+}
+
+/// Whoever has handed a job out may remember it, and is not told of all that becomes of it.
+pub async fn what_another_node_did_to_a_job_is_seen_by_whoever_handed_it_out(lab: Lab) -> Result<()> {
+    let nodes = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
+    for round in 0..4 {
+        for _ in 0..4 {
+            enqueue(&nodes[0]).await?;
+        }
+        let leased = claim(&lab, &nodes[0], 4).await?;
+        let [beaten, taken, woken, left] = &leased[..] else { anyhow::bail!("four were claimed") };
+        let other = &nodes[1].store;
+        let beat = Beat::of(OrgId::default(), vec![fence(beaten)?]);
+        ensure!(other.commit(beat, Actor::Engine).await?.lost.is_empty());
+        other.commit(Recover::new(fence(taken)?, Why::NodeGone), Actor::Engine).await?;
+        other.commit(Wake { org: OrgId::default(), job: woken.job.id }, Actor::Api).await?;
+        let ends = [done(beaten)?, done(taken)?, settle(woken, Outcome::Park { until: None, seen: 0 })?, done(left)?];
+        // Together, or each by itself.
+        let answers: Vec<_> = if round % 2 == 0 {
+            nodes[0].store.turn(ends.map(|end| (end, Actor::Engine)).into(), None).await?.settled
+        } else {
+            join_all(ends.map(|end| nodes[0].store.commit(end, Actor::Engine))).await
+        };
+        for (n, answer) in answers.into_iter().enumerate() {
+            ensure!(
+                if n == 1 { lost(&answer, taken.job.id) } else { matches!(answer, Ok(Settled::Now)) },
+                "{n}: {answer:?}"
+            );
+        }
+        let again = claim(&lab, &nodes[0], 9).await?;
+        let rest = [taken, woken].map(|leased| leased.job.id);
+        ensure!(again.len() == 2 && again.iter().all(|leased| rest.contains(&leased.job.id)), "{again:?}");
+        for leased in &again {
+            ensure!(nodes[0].store.commit(done(leased)?, Actor::Engine).await? == Settled::Now);
         }
     }
     clean(&nodes[0].store).await

@@ -144,11 +144,16 @@ pub async fn claims_behind_each_other_share_what_there_is(lab: Lab) -> Result<()
     let store = &node.store;
     let orders = (0..MANY).map(|n| store.commit(job("one", &format!("p{}", n % 4)), Actor::Api));
     try_join_all(orders).await?;
+    // On PostgreSQL a second committer may step in, and each skips the lanes that the other is at.
+    let may_skip = lab.place == Place::Postgres;
     let mut ran = BTreeSet::new();
     while ran.len() < MANY {
         node.script.at(2, Mishap::Conflict);
-        let claims = try_join_all((0..8).map(|_| store.claim(ask(&lab, &node, 1)))).await?;
-        let leased: Vec<Leased> = claims.into_iter().flat_map(|claimed| claimed.leased).collect();
+        let mut leased: Vec<Leased> = Vec::new();
+        while leased.is_empty() || (may_skip && leased.len() < 4) {
+            let claims = try_join_all((0..8).map(|_| store.claim(ask(&lab, &node, 1)))).await?;
+            leased.extend(claims.into_iter().flat_map(|claimed| claimed.leased));
+        }
         ensure!(leased.len() == 4, "each of four lanes gives one, not {}", leased.len());
         ensure!(leased.iter().all(|leased| ran.insert(leased.job.id)), "one was handed out twice");
         let ends = leased.iter().map(done).collect::<Result<Vec<_>>>()?;

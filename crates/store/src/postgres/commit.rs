@@ -5,6 +5,7 @@ use super::Shared;
 use super::learn;
 use super::link::{self, Backend, Kind, Link};
 use super::load::{self, Loaded, load};
+use super::open_jobs::{LeftBy, Trusted};
 use super::write::{Batch, Ends};
 use crate::error::StoreError;
 use crate::group::{self, Env, NEED_ROUNDS, Plan, Purge, Round, Work};
@@ -53,6 +54,8 @@ impl From<Error> for Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
     Long,
+    /// For a group that holds what others may wait for before it has locked all of its own: see `open_jobs`.
+    Little,
     /// For one of a group that has waited already.
     Short,
 }
@@ -61,6 +64,7 @@ impl Patience {
     pub const fn begin(self) -> &'static str {
         match self {
             Self::Long => "BEGIN",
+            Self::Little => "BEGIN; SET LOCAL lock_timeout = '100ms'",
             Self::Short => "BEGIN; SET LOCAL lock_timeout = '500ms'",
         }
     }
@@ -94,6 +98,8 @@ struct Far {
     asked: bool,
     /// A transaction was begun.
     begun: bool,
+    /// A job was not as it was left.
+    distrusts: bool,
 }
 
 impl Far {
@@ -116,11 +122,13 @@ async fn round(
 ) -> Result<bool, Failed> {
     let defs = &*shared.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
+    let trusts = !far.distrusts && patience == Patience::Long;
+    let trusted = if trusts { shared.open_jobs.trust(&plan) } else { Trusted::default() };
     let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience) {
         Some(loaded) => loaded,
         None => {
             far.begun = true;
-            see(shared, link, &plan, defs, patience).await?
+            see(shared, link, &plan, defs, patience, &trusted).await?
         }
     };
     // What this node does not understand another may have registered; if nobody has, it is decided without.
@@ -135,6 +143,10 @@ async fn round(
         Round::Ready => {}
         Round::Again => return Ok(false),
         Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
+    }
+    if !trusted.are_written(&world) {
+        far.distrusts = true;
+        return Ok(false);
     }
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
@@ -154,7 +166,7 @@ async fn round(
         group::observe(&shared.options, &world);
         return Ok(true);
     }
-    let batch = Batch::of(&link.statements, &world, now);
+    let batch = Batch::of(&link.statements, &world, now, &trusted);
     let (xid, ends) = match xid {
         Some(xid) => (Some(xid), Ends::Commit),
         None if batch.is_one() => (None, Ends::Alone),
@@ -169,12 +181,17 @@ async fn round(
     let sent = batch.send(link, ends).await;
     match sent {
         Ok(()) => {
-            committed(shared, &world);
+            committed(shared, world, xid.as_deref());
             Ok(true)
         }
         // The commit was sent along, so the server may have carried it out.
         Err(e) if link::kind(&e) == Kind::Gone => {
             Err(Failed::Lost(Box::new(Lost { xid, backend: link.backend.clone(), world })))
+        }
+        Err(_) if !trusted.is_empty() => {
+            shared.open_jobs.forget(&trusted);
+            far.distrusts = true;
+            Ok(false)
         }
         Err(e) => Err(e.into()),
     }
@@ -202,9 +219,10 @@ async fn see(
     plan: &Plan,
     defs: &Definitions,
     patience: Patience,
+    trusted: &Trusted,
 ) -> Result<Loaded, Failed> {
     let shift = shared.shift();
-    let loaded = load(link, plan, defs, patience, shift).await.map_err(|failed| match failed {
+    let loaded = load(link, plan, defs, (patience, shift), trusted).await.map_err(|failed| match failed {
         load::Failed::Sql(e) => e.into(),
         load::Failed::Rows(why) => Failed::Spoiled(why),
     })?;
@@ -213,15 +231,16 @@ async fn see(
 }
 
 /// Tells this node and the others.
-pub(super) fn committed(shared: &Shared, world: &World) {
-    shared.known.learn_from(world);
-    let stirred = group::stirred(world, &shared.known.get());
+pub(super) fn committed(shared: &Shared, world: World, xid: Option<&str>) {
+    shared.known.learn_from(&world);
+    let stirred = group::stirred(&world, &shared.known.get());
     shared.signals.stir(stirred);
     shared.signals.tell_calls(world.notes());
     if stirred.events {
         shared.tail.notify_one();
     }
     shared.outbox.post(stirred);
-    shared.litter.add(world);
-    group::observe(&shared.options, world);
+    shared.litter.add(&world);
+    group::observe(&shared.options, &world);
+    shared.open_jobs.learn(world, xid.and_then(LeftBy::transaction));
 }

@@ -6,7 +6,7 @@
 //! does everything, and the others step in while it is held up, by a row that another node holds for instance, or by
 //! a submission that is large enough to be a group of its own, such as a turn of a pool with many slots.
 
-use super::commit::{Failed, Patience, attempt, committed};
+use super::commit::{Failed, Lost, Patience, attempt, committed};
 use super::gather::{Gather, WINDOW};
 use super::link::{self, Link};
 use super::resolve::{Became, resolve};
@@ -378,7 +378,8 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], pat
                 if !repeats_blindly(shared) {
                     match resolve(shared, &lost).await {
                         Became::Committed => {
-                            committed(shared, &lost.world);
+                            let Lost { xid, world, .. } = *lost;
+                            committed(shared, world, xid.as_deref());
                             return Ok(());
                         }
                         Became::Aborted => {}

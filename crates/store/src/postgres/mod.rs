@@ -23,6 +23,7 @@ mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
 mod notify;
+mod open_jobs;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -102,6 +103,7 @@ pub(in crate::postgres) struct Shared {
     /// Wakes the tailer: there may be new events.
     pub tail: Notify,
     pub heard: heard::Heard,
+    pub open_jobs: open_jobs::OpenJobs,
     pub outbox: notify::Outbox,
     pub litter: tidy::Litter,
 }
@@ -202,6 +204,7 @@ impl Db {
             news: Notify::new(),
             tail: Notify::new(),
             heard: heard::Heard::default(),
+            open_jobs: open_jobs::OpenJobs::default(),
             outbox: notify::Outbox::default(),
             litter: tidy::Litter::default(),
         });

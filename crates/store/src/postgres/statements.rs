@@ -73,24 +73,27 @@ fn exactly(part: &str, n: usize, what: &str) -> String {
     format!("CASE WHEN {touched} <> cardinality(${n}) THEN baton_must_be({touched}, cardinality(${n}), '{what}') END")
 }
 
-/// Jobs that leave `live` ($1 and $2), that change in it ($3) and that end ($4), and what goes with that. What is ready
-/// stays ready while its moment is not touched, also if the clock has jumped back.
+/// Jobs that leave `live` ($1 and $2), that change in it ($3) and that end ($4), and what goes with that. Of those that were
+/// not locked the rows must still be as a transaction has left them ($8 and $9). What is ready stays ready while its moment
+/// is not touched, also if the clock has jumped back.
 fn put_moves() -> String {
     let (ended, beside) = (end_jobs(4), beside(5));
+    let as_left = "(k.left_by IS NULL OR x.xmin = k.left_by)";
     let left = exactly("d", 1, "a removal of live jobs");
     let moved = exactly("u", 3, "an update of live jobs");
     let (over, lanes) = (exactly("e", 4, "an end of jobs"), exactly("n", 5, "an update of lanes"));
     format!(
-        "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[]) AS k(org, id) \
-         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+        "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[], $8::int[]) AS k(org, id, left_by) \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id AND {as_left} OFFSET 0) t \
          WHERE live.ctid = t.ctid RETURNING 1), \
          u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
          ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
          worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
          started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
          slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
-         FROM unnest($3::job_moved[]) k \
-         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         FROM unnest($3::job_moved[], $9::int[]) AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, \
+         token, wakes, started_at, head_n, head_hash, head_at, slot, dedupe, failures, aside, max_attempts, left_by) \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id AND {as_left} OFFSET 0) t \
          WHERE live.ctid = t.ctid RETURNING 1), \
          e AS ({ended}), {beside} SELECT {left}, {moved}, {over}, {lanes}"
     )

@@ -2,6 +2,7 @@
 //! that steps need) and the commit, sent at once.
 
 use super::link::Link;
+use super::open_jobs::Trusted;
 use super::run_rows::Steps;
 use super::statements::Statements;
 use super::write_jobs::Beside;
@@ -47,7 +48,7 @@ pub(super) const fn int(n: u32) -> i32 {
 }
 
 impl<'a> Batch<'a> {
-    pub fn of(s: &'a Statements, world: &'a World, now: Micros) -> Self {
+    pub fn of(s: &'a Statements, world: &'a World, now: Micros, trusted: &Trusted) -> Self {
         let mut batch = Self { statements: Vec::new() };
         let steps = Steps::of(world);
         let mut beside = Beside::of(world, steps.is_empty());
@@ -59,7 +60,7 @@ impl<'a> Batch<'a> {
         batch.timers(s, world);
         batch.seals(s, world);
         batch.runs(s, world);
-        batch.jobs(s, world, now, &mut beside);
+        batch.jobs(s, world, (now, trusted), &mut beside);
         batch.steps(s, world, &steps);
         batch.add(usize::from(!beside.is_empty()), &s.put_beside, || beside.take());
         // After the event that says so.

@@ -3,6 +3,7 @@
 //! of the last.
 
 use super::listed::{Listed, Record};
+use super::open_jobs::Trusted;
 use super::statements::Statements;
 use super::write::{Batch, Param, col, int, params};
 use crate::phase;
@@ -56,7 +57,13 @@ pub(super) fn told(events: &[&Recorded]) -> Listed {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn jobs(&mut self, s: &'a Statements, world: &'a World, now: Micros, beside: &mut Beside<'a>) {
+    pub(super) fn jobs(
+        &mut self,
+        s: &'a Statements,
+        world: &'a World,
+        (now, trusted): (Micros, &Trusted),
+        beside: &mut Beside<'a>,
+    ) {
         let mut born: Vec<(&Job, &Cold)> = Vec::new();
         let mut enter: Vec<&Job> = Vec::new();
         let mut update: Vec<&Job> = Vec::new();
@@ -84,6 +91,7 @@ impl<'a> Batch<'a> {
                 Listed::of(&leave, |(j, e), row| ended(j, e, row)),
             ];
             all.extend(if born.is_empty() { beside.take() } else { Beside::default().take() });
+            all.extend(params![col(&leave, |(j, _)| trusted.left_by(j)), col(&update, |j| trusted.left_by(j))]);
             all
         });
         let open = beside.lanes.is_empty();
