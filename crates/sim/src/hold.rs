@@ -29,6 +29,11 @@ impl Hold {
         Self::on(lab, "SELECT 1 FROM live WHERE id = $1 FOR UPDATE", &job.0).await
     }
 
+    /// A job's row that was woken, and nobody can see it yet.
+    pub async fn woken(lab: &Lab, job: JobId) -> Result<Self> {
+        Self::on(lab, "UPDATE live SET wakes = wakes + 1 WHERE id = $1 RETURNING 1", &job.0).await
+    }
+
     pub async fn lane(lab: &Lab, key: &str) -> Result<Self> {
         Self::on(lab, "SELECT 1 FROM lane WHERE key = $1 FOR UPDATE", &key).await
     }
@@ -52,6 +57,11 @@ impl Hold {
             tokio::task::yield_now().await;
         }
         bail!("nobody waits")
+    }
+
+    /// What was done to the row stands.
+    pub async fn let_stand(self) -> Result<()> {
+        Ok(self.client.batch_execute("COMMIT").await?)
     }
 
     pub async fn let_go(self) -> Result<()> {

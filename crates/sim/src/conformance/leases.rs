@@ -1,6 +1,7 @@
 //! Leases: who may speak for a job, for how long, and what becomes of those who fell silent.
 
 use super::steps::{claim, claim_one, clean, done, enqueue, fence, record, settle, story};
+use crate::hold::Hold;
 use crate::lab::{Lab, echo, name};
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
@@ -229,6 +230,28 @@ pub async fn what_another_node_did_to_a_job_is_seen_by_whoever_handed_it_out(lab
         }
     }
     clean(&nodes[0].store).await
+}
+
+/// It is changed while the one who remembers it waits for its row.
+pub async fn what_becomes_of_a_job_that_is_waited_for_is_seen(lab: Lab) -> Result<()> {
+    let node = lab.node().await?;
+    for _ in 0..8 {
+        let job = enqueue(&node).await?;
+        let leased = claim_one(&lab, &node).await?;
+        let somebody = Hold::woken(&lab, job.id).await?;
+        let park = settle(&leased, Outcome::Park { until: None, seen: 0 })?;
+        let wakes = async {
+            somebody.awaited().await?;
+            somebody.let_stand().await
+        };
+        let (parked, woken) = join(node.store.commit(park, Actor::Engine), wakes).await;
+        woken?;
+        ensure!(matches!(parked, Ok(Settled::Now)), "{parked:?}");
+        let again = claim_one(&lab, &node).await?;
+        ensure!(again.job.id == job.id && again.job.wakes == 1, "{again:?}");
+        node.store.commit(done(&again)?, Actor::Engine).await?;
+    }
+    clean(&node.store).await
 }
 
 pub async fn a_job_whose_workers_keep_dying_fails_in_the_end(lab: Lab) -> Result<()> {

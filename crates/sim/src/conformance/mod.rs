@@ -151,6 +151,7 @@ cases! {
     leases::of_two_nodes_that_recover_a_job_one_wins: Nodes,
     leases::a_worker_that_settles_and_a_node_that_recovers_cannot_both_win: Nodes,
     leases::what_another_node_did_to_a_job_is_seen_by_whoever_handed_it_out: Nodes,
+    leases::what_becomes_of_a_job_that_is_waited_for_is_seen: Postgres,
     leases::a_job_whose_workers_keep_dying_fails_in_the_end: OneNode,
     leases::a_node_finds_its_own_leases_only: Nodes,
     parking::a_parked_job_waits_until_it_is_woken: OneNode,

@@ -77,7 +77,8 @@ pub(super) async fn attempt(
     patience: Patience,
 ) -> Result<(), Failed> {
     let mut far = Far::default();
-    for _ in 0..=NEED_ROUNDS + 1 {
+    // As many as needs take, one to find who exceeds his share, one to learn, and one without trust.
+    for _ in 0..NEED_ROUNDS + 3 {
         match round(shared, link, works, patience, &mut far).await {
             Ok(true) => return Ok(()),
             Ok(false) => far.rollback(link).await?,
@@ -112,7 +113,7 @@ impl Far {
     }
 }
 
-/// Loads, decides, writes and commits; `false` if somebody needs to see more first.
+/// Loads, decides, writes and commits; `false` if somebody needs to see more first, or what was trusted has changed.
 async fn round(
     shared: &Shared,
     link: &Link,
@@ -128,7 +129,14 @@ async fn round(
         Some(loaded) => loaded,
         None => {
             far.begun = true;
-            see(shared, link, &plan, defs, patience, &trusted).await?
+            match see(shared, link, &plan, defs, patience, &trusted).await {
+                // It has waited a moment only.
+                Err(Failed::Spoiled(_)) if !trusted.is_empty() => {
+                    far.distrusts = true;
+                    return Ok(false);
+                }
+                seen => seen?,
+            }
         }
     };
     // What this node does not understand another may have registered; if nobody has, it is decided without.
@@ -145,6 +153,7 @@ async fn round(
         Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
     }
     if !trusted.are_written(&world) {
+        shared.open_jobs.forget(&trusted);
         far.distrusts = true;
         return Ok(false);
     }

@@ -45,13 +45,12 @@ struct Open {
 pub(super) struct OpenJobs(Mutex<BTreeMap<Key, Open>>);
 
 impl OpenJobs {
-    /// Those of a group's jobs that need not be read. None where jobs are looked for by more than their ids.
+    /// Those of a group's jobs that need not be read. None where jobs are looked for by more than their ids, or are only
+    /// looked at, as is usual where agents are taken.
     pub fn trust(&self, plan: &Plan) -> Trusted {
         let by_id = plan.reads.values().all(|reads| {
-            reads.dedupes.is_empty()
-                && reads.messages.is_empty()
-                && reads.requeued.is_empty()
-                && reads.records.is_empty()
+            let no_other = reads.dedupes.is_empty() && reads.messages.is_empty() && reads.requeued.is_empty();
+            no_other && reads.records.is_empty() && reads.runs.is_empty() && reads.agents.is_empty()
         });
         let mut trusted = Trusted::default();
         if by_id {
@@ -82,7 +81,7 @@ impl OpenJobs {
         }
     }
 
-    /// They are not as they were left.
+    /// They are not as they were left, or were only looked at.
     pub fn forget(&self, trusted: &Trusted) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         trusted.0.keys().for_each(|key| drop(open.remove(key)));

@@ -78,14 +78,15 @@ fn exactly(part: &str, n: usize, what: &str) -> String {
 /// is not touched, also if the clock has jumped back.
 fn put_moves() -> String {
     let (ended, beside) = (end_jobs(4), beside(5));
-    let as_left = "(k.left_by IS NULL OR x.xmin = k.left_by)";
+    // Of the row itself, so that it is asked again of one that somebody else has just changed.
+    let as_left = "(k.left_by IS NULL OR live.xmin = k.left_by)";
     let left = exactly("d", 1, "a removal of live jobs");
     let moved = exactly("u", 3, "an update of live jobs");
     let (over, lanes) = (exactly("e", 4, "an end of jobs"), exactly("n", 5, "an update of lanes"));
     format!(
         "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[], $8::int[]) AS k(org, id, left_by) \
-         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id AND {as_left} OFFSET 0) t \
-         WHERE live.ctid = t.ctid RETURNING 1), \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         WHERE live.ctid = t.ctid AND {as_left} RETURNING 1), \
          u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
          ELSE k.phase END, state = k.state, pause = k.pause, due_at = k.due_at, \
          worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
@@ -93,8 +94,8 @@ fn put_moves() -> String {
          slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
          FROM unnest($3::job_moved[], $9::int[]) AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, \
          token, wakes, started_at, head_n, head_hash, head_at, slot, dedupe, failures, aside, max_attempts, left_by) \
-         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id AND {as_left} OFFSET 0) t \
-         WHERE live.ctid = t.ctid RETURNING 1), \
+         CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
+         WHERE live.ctid = t.ctid AND {as_left} RETURNING 1), \
          e AS ({ended}), {beside} SELECT {left}, {moved}, {over}, {lanes}"
     )
 }

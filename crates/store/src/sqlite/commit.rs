@@ -171,8 +171,11 @@ fn attempt(
             Err(failed) => Some(Err(failed)),
         };
         rollback(inner);
-        if let Some(Err(_)) = &ended {
+        if let Some(Err(failed)) = &ended {
             inner.forget();
+            if failed.may_stand() {
+                inner.open_jobs.forget();
+            }
             if let Some(Behind { ahead, .. }) = &mut behind
                 && !keeps_what_rests_on_it(&writer.options)
             {
@@ -208,9 +211,13 @@ fn begin(inner: &mut Inner) -> Result<(), Failed> {
         // Somebody panicked in the middle of a group.
         rollback(inner);
         inner.forget();
+        inner.open_jobs.forget();
     }
     let begun = run_cached(&inner.conn, "BEGIN IMMEDIATE").and_then(|()| inner.open_jobs.look(&inner.conn));
-    begun.map_err(|e| Failed::Down(store_error(e)))
+    begun.map_err(|e| {
+        rollback(inner);
+        Failed::Down(store_error(e))
+    })
 }
 
 /// A statement without values or rows, parsed once.

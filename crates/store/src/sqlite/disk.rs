@@ -42,6 +42,9 @@ impl Disk {
     /// Verifies everything that stands on the disk, whoever wrote it.
     pub fn audit(&self, key: Option<&Key>) -> Result<Report, StoreError> {
         self.with(|inner| {
+            if !inner.open_jobs.are_those_of(&inner.conn).map_err(store_error)? {
+                return Err(StoreError::Garbled("the writer does not know who is leased".to_owned()));
+            }
             let snapshot = inner.conn.transaction().map_err(store_error)?;
             audit::rows(&snapshot, key).map_err(store_error)
         })

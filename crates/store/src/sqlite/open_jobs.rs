@@ -10,7 +10,7 @@ use super::arrivals::{Arrivals, Spot};
 use super::rows;
 use baton_core::job::Job;
 use baton_core::{JobId, Micros, OrgId, World};
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,20 +44,36 @@ impl OpenJobs {
         *self.known() = None;
     }
 
-    /// By the writer, before it needs to know: reads who is leased, unless that is known.
+    /// By the writer, before it needs to know: reads who is leased, unless that is known. What cannot be read is left to
+    /// whoever loads it.
     pub fn look(&self, conn: &Connection) -> rusqlite::Result<()> {
-        let known = &mut *self.known();
-        if known.is_none() {
-            let mut leased =
-                conn.prepare_cached("SELECT id, org, lease_until, ord, head_pos FROM live WHERE phase = 3")?;
-            let leased = leased.query_map([], |row| {
-                let key = (JobId(rows::uuid(row, 0)?), rows::parsed(row, 1)?);
-                let spot = Spot { ord: row.get(3)?, head_pos: row.get(4)? };
-                Ok((key, Open { until: rows::micros(row, 2)?, spot, job: None }))
-            })?;
-            *known = Some(Known { all: leased.collect::<rusqlite::Result<_>>()?, whole: 0 });
+        if self.known().is_some() {
+            return Ok(());
         }
+        let mut known = Known::default();
+        let mut leased = conn.prepare_cached("SELECT id, org, lease_until, ord, head_pos FROM live WHERE phase = 3")?;
+        let mut leased = leased.query([])?;
+        while let Some(row) = leased.next()? {
+            match lease(row) {
+                Ok((key, open)) => drop(known.all.insert(key, open)),
+                Err(e) => tracing::error!(%e, "a leased job cannot be read"),
+            }
+        }
+        *self.known() = Some(known);
         Ok(())
+    }
+
+    /// Whether what is kept is what the file says, if it is known.
+    #[cfg(feature = "faults")]
+    pub fn are_those_of(&self, conn: &Connection) -> rusqlite::Result<bool> {
+        let there = Self::default();
+        there.look(conn)?;
+        let leases = |known: &Known| -> Vec<_> {
+            known.all.iter().map(|(key, open)| (key.clone(), open.until, open.spot)).collect()
+        };
+        let there = there.known().as_ref().map(leases);
+        let kept = self.known().as_ref().map(leases);
+        Ok(kept.is_none() || kept == there)
     }
 
     /// With where it is.
@@ -88,6 +104,12 @@ impl OpenJobs {
         overdue.sort_unstable();
         Some(overdue.into_iter().take(limit).map(|(_, ord)| ord).collect())
     }
+}
+
+fn lease(row: &Row<'_>) -> rusqlite::Result<((JobId, OrgId), Open)> {
+    let key = (JobId(rows::uuid(row, 0)?), rows::parsed(row, 1)?);
+    let spot = Spot { ord: row.get(3)?, head_pos: row.get(4)? };
+    Ok((key, Open { until: rows::micros(row, 2)?, spot, job: None }))
 }
 
 impl Known {

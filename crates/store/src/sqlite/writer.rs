@@ -63,7 +63,6 @@ impl Inner {
     /// Whatever went wrong: what is read again from the file is right.
     pub(super) fn forget(&mut self) {
         self.open_agents = OpenAgents::default();
-        self.open_jobs.forget();
         self.open_lanes = OpenLanes::default();
         self.ranks = Ranks::default();
     }
