@@ -3,8 +3,8 @@
 //! Each node has a committer (a connection that runs one group at a time) and one that stands by, a small pool
 //! for reading, one connection that sends and hears wake-ups, and a tailer that finds out how
 //! far the history is final. Row locks under READ COMMITTED are enough: jobs and definitions are
-//! locked, in one total order, before a decision looks at them, and what has no row to lock is
-//! guarded by its subject's lock, a unique key or a count.
+//! locked, in one total order, before a decision looks at them, or their rows are held against what was looked at when
+//! they are written (`open_jobs`); what has no row to lock is guarded by its subject's lock, a unique key or a count.
 
 mod audit;
 mod audit_run;
