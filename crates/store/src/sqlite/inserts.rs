@@ -88,7 +88,9 @@ mod tests {
         let mut next: i64 = 0;
         for count in [0, 1, ROWS - 1, ROWS, ROWS + 1, 3 * ROWS + 7] {
             let rows: Vec<i64> = (next..).take(count).collect();
-            let put = |n: &i64, row: &mut Values<'_, '_>| drop(row.put(*n).put((n % 3 > 0).then(|| n.to_string())));
+            let put = |n: &i64, row: &mut Values<'_, '_>| {
+                row.put(*n).put((n % 3 > 0).then(|| n.to_string()));
+            };
             inserts.bring_in(&conn, &rows, put).unwrap();
             next += i64::try_from(count).unwrap();
         }
@@ -104,7 +106,11 @@ mod tests {
         let inserts = Inserts::new("t", "a, b");
         for values in [1_i64, 3] {
             let rows = [(); ROWS];
-            let refused = inserts.bring_in(&conn, &rows, |(), row| (0..values).for_each(|n| drop(row.put(n))));
+            let refused = inserts.bring_in(&conn, &rows, |(), row| {
+                for n in 0..values {
+                    row.put(n);
+                }
+            });
             assert!(matches!(refused, Err(rusqlite::Error::InvalidParameterCount(..))), "{refused:?}");
         }
         assert_eq!(conn.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
