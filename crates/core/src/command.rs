@@ -201,6 +201,11 @@ impl Reads {
         !agents.is_empty() && rows + rest == 0 && *crowd == 0 && !seal
     }
 
+    /// Jobs with their lanes, and nothing else.
+    pub fn are_jobs(&self) -> bool {
+        *self == Self::jobs(self.jobs.iter().copied())
+    }
+
     pub fn merge(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
         self.docs.extend(other.docs);

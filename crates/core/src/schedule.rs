@@ -145,8 +145,17 @@ pub struct Picked<T> {
     pub item: T,
 }
 
-/// Chooses up to `slots` jobs, in the order they are handed out.
-pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros, rules: &Rules) -> Vec<Picked<T>> {
+/// What is handed out.
+#[derive(Clone, Debug)]
+pub struct Choice<T> {
+    /// In their order.
+    pub picked: Vec<Picked<T>>,
+    /// With more slots there would have been more.
+    pub left: bool,
+}
+
+/// Chooses up to `slots` jobs.
+pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros, rules: &Rules) -> Choice<T> {
     let mut ring = Ring::new(lanes);
     let mut picked = Vec::new();
     while picked.len() < slots {
@@ -173,7 +182,8 @@ pub fn pick<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros
         remember(lane, turns, burst);
         picked.push(Picked { lane: lane.id.clone(), burst, item: head.item });
     }
-    picked
+    let left = picked.len() == slots && ring.turn(turns, now, rules).is_some();
+    Choice { picked, left }
 }
 
 /// The last lanes that were looked at, per class.
@@ -332,6 +342,10 @@ mod tests {
         Lane { id: id(name), free, burst: Some(0), interactive, background }
     }
 
+    fn chosen<T>(lanes: Vec<Lane<T>>, turns: &mut Turns, slots: usize, now: Micros, rules: &Rules) -> Vec<Picked<T>> {
+        pick(lanes, turns, slots, now, rules).picked
+    }
+
     fn orders(picked: &[Picked<(i32, i64)>]) -> Vec<i64> {
         picked.iter().map(|p| p.item.1).collect()
     }
@@ -339,7 +353,7 @@ mod tests {
     #[test]
     fn inside_a_lane_priority_counts_and_then_arrival() {
         let lanes = vec![lane("a", None, &[(200, 1), (100, 4), (50, 9), (100, 2)])];
-        let picked = pick(lanes, &mut Turns::default(), 9, NOW, &rules());
+        let picked = chosen(lanes, &mut Turns::default(), 9, NOW, &rules());
         assert_eq!(orders(&picked), [9, 2, 4, 1]);
     }
 
@@ -353,24 +367,24 @@ mod tests {
             ]
         };
         let mut turns = Turns::default();
-        assert_eq!(orders(&pick(lanes(), &mut turns, 6, NOW, &rules())), [1, 4, 6, 2, 5, 3]);
+        assert_eq!(orders(&chosen(lanes(), &mut turns, 6, NOW, &rules())), [1, 4, 6, 2, 5, 3]);
         let mut turns = Turns::default();
-        assert_eq!(orders(&pick(lanes(), &mut turns, 1, NOW, &rules())), [1]);
-        assert_eq!(orders(&pick(lanes(), &mut turns, 2, NOW, &rules())), [4, 6]);
+        assert_eq!(orders(&chosen(lanes(), &mut turns, 1, NOW, &rules())), [1]);
+        assert_eq!(orders(&chosen(lanes(), &mut turns, 2, NOW, &rules())), [4, 6]);
     }
 
     #[test]
     fn a_full_lane_gives_only_what_brings_its_slot() {
         let mut full = lane("a", Some(0), &[(100, 1), (100, 2)]);
-        assert!(pick(vec![full.clone()], &mut Turns::default(), 9, NOW, &rules()).is_empty());
+        assert!(chosen(vec![full.clone()], &mut Turns::default(), 9, NOW, &rules()).is_empty());
         full.interactive[1].needs_slot = false;
-        assert_eq!(orders(&pick(vec![full], &mut Turns::default(), 9, NOW, &rules())), [2]);
+        assert_eq!(orders(&chosen(vec![full], &mut Turns::default(), 9, NOW, &rules())), [2]);
     }
 
     #[test]
     fn the_interactive_class_goes_first_across_lanes() {
         let lanes = vec![lane("a", None, &[(200, 1)]), lane("b", None, &[(199, 2), (0, 3)])];
-        assert_eq!(orders(&pick(lanes, &mut Turns::default(), 9, NOW, &rules())), [3, 2, 1]);
+        assert_eq!(orders(&chosen(lanes, &mut Turns::default(), 9, NOW, &rules())), [3, 2, 1]);
     }
 
     #[test]
@@ -381,7 +395,7 @@ mod tests {
             let mut busy = lane("a", None, &[]);
             busy.interactive = (1..=9).map(|order| head(100, order, Span(0))).collect();
             busy.background = (90..=92).map(|order| head(200, order, waited)).collect();
-            let picked = pick(vec![busy], &mut Turns::default(), 9, NOW, &rules());
+            let picked = chosen(vec![busy], &mut Turns::default(), 9, NOW, &rules());
             assert_eq!(orders(&picked), expected);
         }
     }
@@ -390,11 +404,11 @@ mod tests {
     fn an_aged_job_of_a_high_number_does_not_wait_behind_fresh_background_jobs() {
         let mut busy = lane("a", None, &[(100, 1), (100, 2), (100, 3), (100, 4), (200, 5), (200, 6)]);
         busy.background.push_back(head(300, 7, Span::secs(16)));
-        let picked = pick(vec![busy.clone()], &mut Turns::default(), 9, NOW, &rules());
+        let picked = chosen(vec![busy.clone()], &mut Turns::default(), 9, NOW, &rules());
         assert_eq!(orders(&picked), [1, 2, 3, 7, 4, 5, 6]);
         // Without interactive jobs there is nothing to be guarded from.
         busy.interactive.clear();
-        assert_eq!(orders(&pick(vec![busy], &mut Turns::default(), 9, NOW, &rules())), [5, 6, 7]);
+        assert_eq!(orders(&chosen(vec![busy], &mut Turns::default(), 9, NOW, &rules())), [5, 6, 7]);
     }
 
     #[test]
@@ -407,7 +421,7 @@ mod tests {
                 busy.burst = row.then_some(burst);
                 busy.interactive = VecDeque::from([head(100, round, Span(0))]);
                 busy.background = VecDeque::from([head(200, 100 + round, Span::secs(60))]);
-                let picked = pick(vec![busy], &mut turns, 1, NOW, &rules());
+                let picked = chosen(vec![busy], &mut turns, 1, NOW, &rules());
                 burst = picked[0].burst;
                 served.push(picked[0].item.0);
             }
@@ -423,7 +437,7 @@ mod tests {
             let mut quiet = lane("z", Some(1), &[]);
             quiet.background = VecDeque::from([head(200, 500 + round, Span::secs(60))]);
             let busy = lane("a", Some(1), &[(100, round)]);
-            served.push(pick(vec![busy, quiet], &mut turns, 1, NOW, &rules())[0].item.0);
+            served.push(chosen(vec![busy, quiet], &mut turns, 1, NOW, &rules())[0].item.0);
         }
         assert_eq!(served, [100, 100, 100, 200, 100, 100, 100, 200]);
     }
@@ -451,7 +465,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_more_than_asked_for_and_no_lane_over_its_limit(lanes in any_lanes(), slots in 0usize..20) {
-            let picked = pick(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
+            let Choice { picked, left } = pick(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
             prop_assert!(picked.len() <= slots);
             for lane in &lanes {
                 let given = picked.iter().filter(|p| p.lane == lane.id && p.item.1 % 5 != 0).count();
@@ -464,6 +478,7 @@ mod tests {
                 bring.len() + lane.free.map_or(want.len(), |free| want.len().min(free as usize))
             }).sum();
             prop_assert_eq!(picked.len(), slots.min(possible));
+            prop_assert_eq!(left, possible > slots);
         }
 
         #[test]
@@ -474,7 +489,7 @@ mod tests {
                 let jobs: Vec<_> = (0..40).map(|k| (100, k)).collect();
                 lane(&format!("l{n}"), None, &jobs)
             }).collect();
-            let picked = pick(lanes, &mut Turns::default(), slots, NOW, &rules());
+            let picked = chosen(lanes, &mut Turns::default(), slots, NOW, &rules());
             for window in picked.windows(names) {
                 let mut seen: Vec<_> = window.iter().map(|p| p.lane.clone()).collect();
                 seen.sort();
@@ -485,7 +500,7 @@ mod tests {
 
         #[test]
         fn inside_a_lane_an_aged_job_waits_for_at_most_a_burst(lanes in any_lanes(), slots in 1usize..30) {
-            let picked = pick(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
+            let picked = chosen(lanes.clone(), &mut Turns::default(), slots, NOW, &rules());
             for lane in lanes.iter().filter(|lane| lane.burst == Some(0)) {
                 let mut burst = 0;
                 for p in picked.iter().filter(|p| p.lane == lane.id) {

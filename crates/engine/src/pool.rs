@@ -51,8 +51,8 @@ pub(crate) struct Pool {
     pending: Vec<Pending>,
     turns: Turns,
     fruitless: u32,
-    /// Until then nothing is expected but successors of jobs that run here: the last look everywhere found less than was
-    /// wanted, and nobody has rung since.
+    /// Until then nothing is expected but successors of jobs that run here: the last look everywhere left nothing behind
+    /// that could go, and nobody has rung since.
     calm_until: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
             pool.crew.beat_again.notify_one();
         }
         let rest = match next {
-            // There was as much as fitted, so there may be more; but only when a slot is free.
+            // There was more than fitted; but only when a slot is free.
             Next::More if pool.free() > 0 => Duration::ZERO,
             Next::More => pool.shared.options.poll_every,
             Next::Further if pool.fruitless <= FRUITLESS_MAX => Duration::ZERO,
@@ -142,17 +142,16 @@ impl Pool {
         });
         self.calm_until = None;
         match self.shared.store.turn(settles, ask).await {
-            Ok(Turn { settled, leased, next_due, now, turns, more }) => {
+            Ok(Turn { settled, leased, next_due, now, turns, more, left }) => {
                 let trouble = self.settled(settled);
                 if wants > 0 {
                     self.turns = turns;
                 }
-                let filled = leased.len() == wants && wants > 0;
                 self.fruitless = if more && leased.is_empty() { self.fruitless.saturating_add(1) } else { 0 };
                 leased.into_iter().for_each(|job| self.begin(job, asked_at));
                 if trouble {
                     return Next::Trouble;
-                } else if filled {
+                } else if left {
                     return Next::More;
                 } else if more {
                     return Next::Further;

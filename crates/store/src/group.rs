@@ -135,6 +135,8 @@ pub struct Turn {
     pub turns: Turns,
     /// Not all that may be due was looked at: it is worth asking again at once.
     pub more: bool,
+    /// With more slots there might have been more.
+    pub left: bool,
 }
 
 /// What a claim came to, before it is part of a turn.
@@ -145,6 +147,7 @@ pub(crate) struct Claimed {
     pub now: Micros,
     pub turns: Turns,
     pub more: bool,
+    pub left: bool,
 }
 
 /// One who waits for a group's commit.

@@ -51,9 +51,11 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     let lanes: Vec<Lane<Offered>> =
         found.lanes.into_iter().map(|(id, heads)| lane(ask, id, heads, world, env)).collect();
     let offer = Offer::of(&lanes, env.now, rules);
+    let unseen = lanes.iter().any(|lane| may_have_more(lane, ask.slots));
     let mut turns = ask.turns.clone();
     let mut leased = Vec::new();
-    for picked in schedule::pick(lanes, &mut turns, ask.slots, env.now, rules) {
+    let schedule::Choice { picked, left } = schedule::pick(lanes, &mut turns, ask.slots, env.now, rules);
+    for picked in picked {
         let (org, key) = &picked.lane;
         let Offered { job, payload } = picked.item;
         // A command of this group may have merged something into it.
@@ -66,8 +68,16 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
         }
     }
     turns.move_on(&ask.turns, offer, found.looked);
-    let more = more && leased.len() < ask.slots;
-    Claimed { leased, next_due, now: env.now, turns, more }
+    let filled = leased.len() >= ask.slots;
+    let left = filled && (left || more || unseen);
+    Claimed { leased, next_due, now: env.now, turns, more: more && !filled, left }
+}
+
+/// Whether the database may know more jobs of a lane that could go than it has shown. It shows as many as are wanted; where
+/// slots are needed and counted, what is behind those that get one has none.
+fn may_have_more<T>(lane: &Lane<T>, wanted: usize) -> bool {
+    let all = lane.interactive.iter().chain(&lane.background);
+    all.filter(|head| lane.free.is_none() || !head.needs_slot).count() >= wanted
 }
 
 /// A lane as it stands now: a command of this group may have touched it or its jobs.

@@ -133,8 +133,8 @@ impl Store {
             Some(heard) => heard.map_err(|_| StoreError::Closed)??,
             None => Claimed::default(),
         };
-        let Claimed { leased, next_due, now, turns, more } = claimed;
-        Ok(Turn { settled, leased, next_due, now, turns, more })
+        let Claimed { leased, next_due, now, turns, more, left } = claimed;
+        Ok(Turn { settled, leased, next_due, now, turns, more, left })
     }
 
     /// Claims jobs without settling any.

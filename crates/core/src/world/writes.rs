@@ -97,6 +97,11 @@ impl World {
         touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
     }
 
+    /// A lane as it is to be written, if it is.
+    pub fn lane_write(&self, org: &OrgId, key: &LaneKey) -> Option<&lane::Row> {
+        self.lanes.get(&(org.clone(), key.clone())).filter(|entry| entry.touched)?.now.as_ref()
+    }
+
     /// Lanes that had no row before.
     pub fn lane_is_new(&self, org: &OrgId, key: &LaneKey) -> bool {
         self.lanes.get(&(org.clone(), key.clone())).is_some_and(|entry| !entry.found)

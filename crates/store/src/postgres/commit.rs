@@ -5,7 +5,9 @@ use super::Shared;
 use super::learn;
 use super::link::{self, Backend, Kind, Link};
 use super::load::{self, Loaded, load};
-use super::open_jobs::{LeftBy, Trusted};
+use super::onward::{Onward, Shown};
+use super::open_jobs::LeftBy;
+use super::trusted::Trusted;
 use super::write::{Batch, Ends};
 use crate::error::StoreError;
 use crate::group::{self, Env, NEED_ROUNDS, Plan, Purge, Round, Work};
@@ -124,8 +126,9 @@ async fn round(
     let defs = &*shared.known.get();
     let plan = group::plan(works, defs).map_err(Failed::Spoiled)?;
     let trusts = !far.distrusts && patience == Patience::Long;
-    let trusted = if trusts { shared.open_jobs.trust(&plan) } else { Trusted::default() };
-    let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience) {
+    let trusted = if trusts { Trusted::of(shared, &plan, defs) } else { Trusted::default() };
+    let remembered = || remembered(&trusted, &plan);
+    let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience).or_else(remembered) {
         Some(loaded) => loaded,
         None => {
             far.begun = true;
@@ -153,7 +156,7 @@ async fn round(
         Round::Spoiled(why) => return Err(Failed::Spoiled(why)),
     }
     if !trusted.are_written(&world) {
-        shared.open_jobs.forget(&trusted);
+        trusted.held(shared, false);
         far.distrusts = true;
         return Ok(false);
     }
@@ -175,7 +178,8 @@ async fn round(
         group::observe(&shared.options, &world);
         return Ok(true);
     }
-    let batch = Batch::of(&link.statements, &world, now, &trusted);
+    let onward = Onward::of(works, &world, &trusted);
+    let batch = Batch::of(&link.statements, &world, now, (&trusted, onward.as_ref()));
     let (xid, ends) = match xid {
         Some(xid) => (Some(xid), Ends::Commit),
         None if batch.is_one() => (None, Ends::Alone),
@@ -189,8 +193,10 @@ async fn round(
     #[cfg(not(feature = "faults"))]
     let sent = batch.send(link, ends).await;
     match sent {
-        Ok(()) => {
-            committed(shared, world, xid.as_deref());
+        Ok(answer) => {
+            let shown = onward.filter(|_| !answer.is_empty()).map(|onward| onward.shown(&world, &answer)).transpose();
+            trusted.held(shared, true);
+            committed(shared, world, xid.as_deref(), shown.unwrap_or_else(unseen));
             Ok(true)
         }
         // The commit was sent along, so the server may have carried it out.
@@ -198,7 +204,7 @@ async fn round(
             Err(Failed::Lost(Box::new(Lost { xid, backend: link.backend.clone(), world })))
         }
         Err(_) if !trusted.is_empty() => {
-            shared.open_jobs.forget(&trusted);
+            trusted.held(shared, false);
             far.distrusts = true;
             Ok(false)
         }
@@ -214,6 +220,23 @@ fn blind(shared: &Shared, plan: &Plan, works: &[Work], patience: Patience) -> Op
     }
     let now = Micros(shared.heard.now()?.0 + shared.shift());
     Some(Loaded { world: World::default(), found: Vec::new(), now, xid: None })
+}
+
+/// The same if this node remembers all that there is to see.
+fn remembered(trusted: &Trusted, plan: &Plan) -> Option<Loaded> {
+    let now = trusted.whole()?;
+    let mut world = World::default();
+    trusted.load(&mut world);
+    for (org, reads) in &plan.reads {
+        world.load_nothing(org, reads);
+    }
+    Some(Loaded { world, found: trusted.found(&plan.asks), now, xid: None })
+}
+
+/// What was told along with a commit that stands: it is only remembered, so it can be done without.
+fn unseen(why: StoreError) -> Option<Shown> {
+    tracing::error!(%why, "what follows a turn cannot be read");
+    None
 }
 
 /// Begins a transaction that has seen nothing, and tells its id.
@@ -240,7 +263,7 @@ async fn see(
 }
 
 /// Tells this node and the others.
-pub(super) fn committed(shared: &Shared, world: World, xid: Option<&str>) {
+pub(super) fn committed(shared: &Shared, world: World, xid: Option<&str>, shown: Option<Shown>) {
     shared.known.learn_from(&world);
     let stirred = group::stirred(&world, &shared.known.get());
     shared.signals.stir(stirred);
@@ -251,5 +274,11 @@ pub(super) fn committed(shared: &Shared, world: World, xid: Option<&str>) {
     shared.outbox.post(stirred);
     shared.litter.add(&world);
     group::observe(&shared.options, &world);
-    shared.open_jobs.learn(world, xid.and_then(LeftBy::transaction));
+    let touched: Vec<_> = world.lane_writes().map(|(org, key, _)| (org.clone(), key.clone())).collect();
+    if let Some(shown) = &shown {
+        shared.heard.tell(Micros(shown.now));
+    }
+    let (told, lanes) = shown.map(|shown| (shown.xid, shown.lanes)).unzip();
+    shared.open_lanes.learn(lanes.into_iter().flatten(), touched.iter());
+    shared.open_jobs.learn(world, xid.or(told.as_deref()).and_then(LeftBy::transaction));
 }

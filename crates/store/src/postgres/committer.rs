@@ -379,7 +379,7 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], pat
                     match resolve(shared, &lost).await {
                         Became::Committed => {
                             let Lost { xid, world, .. } = *lost;
-                            committed(shared, world, xid.as_deref());
+                            committed(shared, world, xid.as_deref(), None);
                             return Ok(());
                         }
                         Became::Aborted => {}

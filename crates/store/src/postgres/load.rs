@@ -5,10 +5,10 @@
 use super::claim::{self, Asking};
 use super::commit::Patience;
 use super::link::Link;
-use super::open_jobs::Trusted;
 use super::rows::{self, Result, get, parsed};
 use super::run_rows;
 use super::statements::LIVE_LEN;
+use super::trusted::Trusted;
 use crate::group::Plan;
 use crate::hand_out::Found;
 use baton_core::canon::Json;

@@ -6,7 +6,7 @@ use crate::migrate::{self, Applied, Migration, Versions, complete, pending};
 use std::time::Duration;
 use tokio_postgres::{Client, Config, Error, GenericClient};
 
-const ALL: [Migration; 9] = [
+const ALL: [Migration; 10] = [
     Migration { version: 1, name: "spine", oldest: 1, sql: include_str!("migrations/0001_spine.sql") },
     // Older binaries would not keep the counts of lanes.
     Migration { version: 2, name: "queue", oldest: 2, sql: include_str!("migrations/0002_queue.sql") },
@@ -22,6 +22,7 @@ const ALL: [Migration; 9] = [
     Migration { version: 8, name: "by_type", oldest: 8, sql: include_str!("migrations/0008_by_type.sql") },
     // Older binaries would take single positions.
     Migration { version: 9, name: "blocks", oldest: 9, sql: include_str!("migrations/0009_blocks.sql") },
+    Migration { version: 10, name: "short_checks", oldest: 9, sql: include_str!("migrations/0010_short_checks.sql") },
 ];
 
 /// How long a node waits while another one migrates.

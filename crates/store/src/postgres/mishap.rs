@@ -6,7 +6,7 @@ use super::link::Link;
 use super::write::{Batch, Ends};
 use crate::faults::{Mishap, Sabotage};
 use crate::group::Work;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, Row};
 
 /// What sending came to. An error of the connection means that the answer was lost.
 pub(super) async fn send(
@@ -15,7 +15,7 @@ pub(super) async fn send(
     batch: Batch<'_>,
     ends: Ends,
     works: &mut [Work],
-) -> Result<Result<(), Error>, Failed> {
+) -> Result<Result<Vec<Row>, Error>, Failed> {
     let Some(faults) = &shared.options.faults else { return Ok(batch.send(link, ends).await) };
     if faults.sabotage() == Some(Sabotage::AckEarly) {
         for work in works.iter_mut() {
@@ -47,7 +47,7 @@ pub(super) async fn send(
 }
 
 /// Everything but the commit.
-async fn uncommitted(link: &Link, batch: Batch<'_>, ends: Ends) -> Result<(), Error> {
+async fn uncommitted(link: &Link, batch: Batch<'_>, ends: Ends) -> Result<Vec<Row>, Error> {
     if ends == Ends::Alone {
         link.client.batch_execute("BEGIN").await?;
     }
@@ -55,7 +55,7 @@ async fn uncommitted(link: &Link, batch: Batch<'_>, ends: Ends) -> Result<(), Er
 }
 
 /// Cuts the line and answers with the error that a cut line gives.
-async fn hang_up(link: &Link) -> Result<(), Error> {
+async fn hang_up(link: &Link) -> Result<Vec<Row>, Error> {
     link.cut();
     loop {
         link.client.batch_execute("SELECT 1").await?;

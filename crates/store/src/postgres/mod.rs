@@ -9,10 +9,13 @@
 mod audit;
 mod audit_run;
 mod block;
+#[cfg(test)]
+mod checks;
 mod checkup;
 mod claim;
 mod commit;
 mod committer;
+mod doubts;
 mod gather;
 mod heard;
 mod learn;
@@ -23,7 +26,9 @@ mod migrations;
 #[cfg(feature = "faults")]
 mod mishap;
 mod notify;
+mod onward;
 mod open_jobs;
+mod open_lanes;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -38,6 +43,7 @@ mod statements;
 mod successors;
 mod tailer;
 mod tidy;
+mod trusted;
 mod write;
 mod write_jobs;
 mod write_queue;
@@ -104,6 +110,7 @@ pub(in crate::postgres) struct Shared {
     pub tail: Notify,
     pub heard: heard::Heard,
     pub open_jobs: open_jobs::OpenJobs,
+    pub open_lanes: open_lanes::OpenLanes,
     pub outbox: notify::Outbox,
     pub litter: tidy::Litter,
 }
@@ -205,6 +212,7 @@ impl Db {
             tail: Notify::new(),
             heard: heard::Heard::default(),
             open_jobs: open_jobs::OpenJobs::default(),
+            open_lanes: open_lanes::OpenLanes::default(),
             outbox: notify::Outbox::default(),
             litter: tidy::Litter::default(),
         });

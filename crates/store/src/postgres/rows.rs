@@ -62,6 +62,8 @@ pub(super) fn head(row: &Row, i: usize) -> Result<Head> {
 
 /// Where the order of arrival stands among the columns of a live job.
 pub(super) const LIVE_ORD: usize = 21;
+/// The same of its lane.
+pub(super) const LIVE_LANE: usize = 23;
 
 pub(super) fn live_job(row: &Row) -> Result<Job> {
     live_job_from(row, 0)

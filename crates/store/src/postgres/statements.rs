@@ -32,12 +32,22 @@ pub(super) fn insert_events(n: usize) -> String {
     )
 }
 
-/// New counts of lanes, given as this parameter.
-fn update_lanes(n: usize) -> String {
+/// New counts of lanes, given as this parameter. Of those that were not locked the rows must be as a transaction has left
+/// them, if there is a parameter that names it.
+fn update_lanes(n: usize, left_by: Option<usize>) -> String {
+    let (rows, as_left) = match left_by {
+        Some(m) => (
+            format!(
+                "unnest(${n}::lane_counted[], ${m}::int[]) AS k(org, key, max, running, waiting, outside, burst, left_by)"
+            ),
+            "AND (k.left_by IS NULL OR lane.xmin = k.left_by)",
+        ),
+        None => (format!("unnest(${n}::lane_counted[]) k"), ""),
+    };
     format!(
         "UPDATE lane SET max = k.max, running = k.running, waiting = k.waiting, outside = k.outside, burst = k.burst \
-         FROM unnest(${n}::lane_counted[]) k CROSS JOIN LATERAL \
-         (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t WHERE lane.ctid = t.ctid RETURNING 1"
+         FROM {rows} CROSS JOIN LATERAL (SELECT x.ctid FROM lane x WHERE x.org = k.org AND x.key = k.key OFFSET 0) t \
+         WHERE lane.ctid = t.ctid {as_left} RETURNING 1"
     )
 }
 
@@ -62,29 +72,26 @@ fn end_jobs(n: usize) -> String {
 }
 
 /// What goes with every move of jobs, from this parameter on: counts of lanes, how many wait in all, events.
-fn beside(first: usize) -> String {
-    let (lanes, crowd, events) = (update_lanes(first), add_crowd(first + 1), insert_events(first + 2));
+pub(super) fn beside(first: usize, left_by: Option<usize>) -> String {
+    let (lanes, crowd, events) = (update_lanes(first, left_by), add_crowd(first + 1), insert_events(first + 2));
     format!("n AS ({lanes}), c AS ({crowd}), t AS ({events})")
 }
 
 /// Aborts the commit unless this part has touched as many rows as the parameter has.
-fn exactly(part: &str, n: usize, what: &str) -> String {
+pub(super) fn exactly(part: &str, n: usize, what: &str) -> String {
     let touched = format!("(SELECT count(*) FROM {part})");
     format!("CASE WHEN {touched} <> cardinality(${n}) THEN baton_must_be({touched}, cardinality(${n}), '{what}') END")
 }
 
-/// Jobs that leave `live` ($1 and $2), that change in it ($3) and that end ($4), and what goes with that. Of those that were
-/// not locked the rows must still be as a transaction has left them ($8 and $9). What is ready stays ready while its moment
-/// is not touched, also if the clock has jumped back.
-fn put_moves() -> String {
-    let (ended, beside) = (end_jobs(4), beside(5));
+/// Jobs that leave `live` ($1 and $2), that change in it ($3) and that end ($4), behind something that is looked at before the
+/// first of them is locked. Of those that were not locked the rows must still be as a transaction has left them ($8 and $9).
+/// What is ready stays ready while its moment is not touched, also if the clock has jumped back.
+pub(super) fn moves(behind: &str) -> String {
+    let ended = end_jobs(4);
     // Of the row itself, so that it is asked again of one that somebody else has just changed.
     let as_left = "(k.left_by IS NULL OR live.xmin = k.left_by)";
-    let left = exactly("d", 1, "a removal of live jobs");
-    let moved = exactly("u", 3, "an update of live jobs");
-    let (over, lanes) = (exactly("e", 4, "an end of jobs"), exactly("n", 5, "an update of lanes"));
     format!(
-        "WITH d AS (DELETE FROM live USING unnest($1::text[], $2::uuid[], $8::int[]) AS k(org, id, left_by) \
+        "d AS (DELETE FROM live USING {behind}unnest($1::text[], $2::uuid[], $8::int[]) AS k(org, id, left_by) \
          CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
          WHERE live.ctid = t.ctid AND {as_left} RETURNING 1), \
          u AS (UPDATE live SET phase = CASE WHEN live.phase = 1 AND live.due_at = k.due_at THEN 1 \
@@ -92,24 +99,32 @@ fn put_moves() -> String {
          worker = k.worker, lease_until = k.lease_until, attempts = k.attempts, token = k.token, wakes = k.wakes, \
          started_at = k.started_at, head_n = k.head_n, head_hash = k.head_hash, head_at = k.head_at, \
          slot = k.slot, dedupe = k.dedupe, failures = k.failures, aside = k.aside, max_attempts = k.max_attempts \
-         FROM unnest($3::job_moved[], $9::int[]) AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, \
+         FROM {behind}unnest($3::job_moved[], $9::int[]) AS k(org, id, phase, state, pause, due_at, worker, lease_until, attempts, \
          token, wakes, started_at, head_n, head_hash, head_at, slot, dedupe, failures, aside, max_attempts, left_by) \
          CROSS JOIN LATERAL (SELECT x.ctid FROM live x WHERE x.org = k.org AND x.id = k.id OFFSET 0) t \
          WHERE live.ctid = t.ctid AND {as_left} RETURNING 1), \
-         e AS ({ended}), {beside} SELECT {left}, {moved}, {over}, {lanes}"
+         e AS ({ended})"
     )
+}
+
+/// Moves of jobs, and what goes with that.
+fn put_moves() -> String {
+    let (moves, beside) = (moves(""), beside(5, None));
+    let left = exactly("d", 1, "a removal of live jobs");
+    let moved = exactly("u", 3, "an update of live jobs");
+    let (over, lanes) = (exactly("e", 4, "an end of jobs"), exactly("n", 5, "an update of lanes"));
+    format!("WITH {moves}, {beside} SELECT {left}, {moved}, {over}, {lanes}")
 }
 
 /// New jobs ($1), those of them that live ($2), and what goes with that.
 fn put_births() -> String {
-    let (births, beside, lanes) = (births(), beside(3), exactly("n", 3, "an update of lanes"));
+    let (births, beside, lanes) = (births(), beside(3, None), exactly("n", 3, "an update of lanes"));
     format!("WITH {births}, {beside} SELECT {lanes}")
 }
 
-/// The same where no lane counts them: a part that has nothing to do costs as much as two new jobs.
+/// The same where no lane counts them, and nobody counts who waits: a part that has nothing to do costs as much as two new jobs.
 fn put_open_births() -> String {
-    let (births, crowd, events) = (births(), add_crowd(3), insert_events(4));
-    format!("WITH {births}, c AS ({crowd}), t AS ({events}) SELECT 1")
+    format!("WITH {} {}", births(), insert_events(3))
 }
 
 fn births() -> &'static str {
@@ -236,12 +251,14 @@ statements! {
     now = "SELECT baton_now(), pg_current_xact_id()::text";
 
     put_moves = put_moves();
+    /// The same, seeing who comes next.
+    put_turn = super::onward::put_turn();
     put_births = put_births();
     put_open_births = put_open_births();
     /// Those that were made in the same commit.
     end_births = format!("WITH e AS ({}) SELECT {}", end_jobs(1), exactly("e", 1, "an end of jobs"));
     /// What goes with moves of jobs, where none move.
-    put_beside = format!("WITH {} SELECT {}", beside(1), exactly("n", 1, "an update of lanes"));
+    put_beside = format!("WITH {} SELECT {}", beside(1, None), exactly("n", 1, "an update of lanes"));
     /// Another node may have made and completed the job of a key since it was seen to be free.
     still_free = "SELECT baton_raced(count(*), 0::bigint, 'a dedupe key') FROM unnest($1::text[], $2::text[], $3::text[]) \
         AS k(org, type, key) CROSS JOIN LATERAL (SELECT 1 FROM dropped x WHERE x.org = k.org AND x.type = k.type \

@@ -2,16 +2,17 @@
 //! that steps need) and the commit, sent at once.
 
 use super::link::Link;
-use super::open_jobs::Trusted;
+use super::onward::Onward;
 use super::run_rows::Steps;
 use super::statements::Statements;
+use super::trusted::Trusted;
 use super::write_jobs::Beside;
 use baton_core::{Micros, World};
 use futures_util::future::join_all;
 use std::future::Future;
 use std::pin::Pin;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::{Error, Row, Statement};
 
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
@@ -30,6 +31,8 @@ pub(super) enum Ends {
 /// Statements with their rows, in the order they will run.
 pub(super) struct Batch<'a> {
     statements: Vec<(&'a Statement, Vec<Param<'a>>)>,
+    /// The place of the one whose answer is wanted.
+    answers: Option<usize>,
 }
 
 macro_rules! params {
@@ -48,8 +51,13 @@ pub(super) const fn int(n: u32) -> i32 {
 }
 
 impl<'a> Batch<'a> {
-    pub fn of(s: &'a Statements, world: &'a World, now: Micros, trusted: &Trusted) -> Self {
-        let mut batch = Self { statements: Vec::new() };
+    pub fn of(
+        s: &'a Statements,
+        world: &'a World,
+        now: Micros,
+        (trusted, onward): (&Trusted, Option<&Onward>),
+    ) -> Self {
+        let mut batch = Self { statements: Vec::new(), answers: None };
         let steps = Steps::of(world);
         let mut beside = Beside::of(world, steps.is_empty());
         // First what may have to wait for another node that makes the same thing: until the commit, readers of the
@@ -60,7 +68,7 @@ impl<'a> Batch<'a> {
         batch.timers(s, world);
         batch.seals(s, world);
         batch.runs(s, world);
-        batch.jobs(s, world, (now, trusted), &mut beside);
+        batch.jobs(s, world, (now, trusted, onward), &mut beside);
         batch.steps(s, world, &steps);
         batch.add(usize::from(!beside.is_empty()), &s.put_beside, || beside.take());
         // After the event that says so.
@@ -72,6 +80,11 @@ impl<'a> Batch<'a> {
         if rows > 0 {
             self.statements.push((statement, params()));
         }
+    }
+
+    /// The one that was added last tells something.
+    pub(super) fn wants_answer(&mut self) {
+        self.answers = self.statements.len().checked_sub(1);
     }
 
     fn definitions(&mut self, s: &'a Statements, world: &'a World) {
@@ -157,22 +170,23 @@ impl<'a> Batch<'a> {
     }
 
     /// Sends everything, and the commit if that is how it ends, without waiting in between. A commit
-    /// behind a failed statement rolls back; the first error says why.
-    pub async fn send(self, link: &Link, ends: Ends) -> Result<(), Error> {
+    /// behind a failed statement rolls back; the first error says why. With what was answered, if that is wanted.
+    pub async fn send(self, link: &Link, ends: Ends) -> Result<Vec<Row>, Error> {
         let params: Vec<Vec<&(dyn ToSql + Sync)>> = self
             .statements
             .iter()
             .map(|(_, params)| params.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect())
             .collect();
-        type Sent<'f> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'f>>;
+        type Sent<'f> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'f>>;
         let mut sent: Vec<Sent<'_>> = Vec::with_capacity(params.len() + 1);
         for ((statement, _), params) in self.statements.iter().zip(&params) {
-            sent.push(Box::pin(async move { link.client.query(*statement, params).await.map(drop) }));
+            sent.push(Box::pin(async move { link.client.query(*statement, params).await }));
         }
         if ends == Ends::Commit {
-            sent.push(Box::pin(link.client.batch_execute("COMMIT")));
+            sent.push(Box::pin(async { link.client.batch_execute("COMMIT").await.map(|()| Vec::new()) }));
         }
         // Fewer than forty futures: polled in order, and so sent in order.
-        join_all(sent).await.into_iter().collect()
+        let mut answers = join_all(sent).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(self.answers.map(|at| std::mem::take(&mut answers[at])).unwrap_or_default())
     }
 }

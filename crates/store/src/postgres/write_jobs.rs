@@ -3,8 +3,9 @@
 //! of the last.
 
 use super::listed::{Listed, Record};
-use super::open_jobs::Trusted;
+use super::onward::Onward;
 use super::statements::Statements;
+use super::trusted::Trusted;
 use super::write::{Batch, Param, col, int, params};
 use crate::phase;
 use crate::records::ending_columns;
@@ -61,7 +62,7 @@ impl<'a> Batch<'a> {
         &mut self,
         s: &'a Statements,
         world: &'a World,
-        (now, trusted): (Micros, &Trusted),
+        (now, trusted, onward): (Micros, &Trusted, Option<&Onward>),
         beside: &mut Beside<'a>,
     ) {
         let mut born: Vec<(&Job, &Cold)> = Vec::new();
@@ -83,7 +84,9 @@ impl<'a> Batch<'a> {
             }
         }
         // First what goes and what changes: a new job may take over a key that another gives up.
-        self.add(leave.len() + update.len(), &s.put_moves, || {
+        let moves = leave.len() + update.len();
+        self.add(moves, if onward.is_some() { &s.put_turn } else { &s.put_moves }, || {
+            let lanes = col(&beside.lanes, |(org, key, _)| trusted.lane_left_by(org, key));
             let mut all = params![
                 col(&leave, |(j, _)| j.org.as_str()),
                 col(&leave, |(j, _)| j.id.0),
@@ -92,16 +95,23 @@ impl<'a> Batch<'a> {
             ];
             all.extend(if born.is_empty() { beside.take() } else { Beside::default().take() });
             all.extend(params![col(&leave, |(j, _)| trusted.left_by(j)), col(&update, |j| trusted.left_by(j))]);
+            if let Some(onward) = onward {
+                all.extend(params![lanes]);
+                all.extend(onward.params(trusted.whole().is_some()));
+            }
             all
         });
-        let open = beside.lanes.is_empty();
+        if moves > 0 && onward.is_some() {
+            self.wants_answer();
+        }
+        let open = beside.lanes.is_empty() && beside.crowd == 0;
         self.add(born.len(), if open { &s.put_open_births } else { &s.put_births }, || {
             let mut all = params![
                 Listed::of(&born, |(j, c), row| newborn(j, c, row)),
                 Listed::of(&enter, |j, row| entered(j, now, row)),
             ];
-            // Lanes come first.
-            all.extend(beside.take().into_iter().skip(usize::from(open)));
+            // Behind lanes and those who wait.
+            all.extend(beside.take().into_iter().skip(if open { 2 } else { 0 }));
             all
         });
         let fresh: Vec<&Job> = enter.into_iter().filter(|job| world.found_free(job)).collect();

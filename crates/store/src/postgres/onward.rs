@@ -1,0 +1,154 @@
+//! Settling jobs, handing out those that follow, and seeing who comes next, with one statement: what it shows is kept for the
+//! next turn, which then needs to see nothing else.
+//!
+//! Everything that it shows is as it was before the statement, so those that are handed out with it are shown too, and left out
+//! here.
+
+use super::claim::candidate;
+use super::open_jobs::LeftBy;
+use super::open_lanes::{Next, OpenLane, PAYLOAD_MAX};
+use super::rows::{Result, garbled, get};
+use super::statements::{LIVE, LIVE_LEN, beside, exactly, moves};
+use super::trusted::Trusted;
+use super::write::{Param, col, params};
+use crate::group::Work;
+use baton_core::World;
+use baton_core::job::Kind;
+use baton_core::schedule::LaneId;
+use baton_core::world::JobWrite;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_postgres::Row;
+
+/// What a trusting group waits for a row of somebody else's, in milliseconds.
+pub(super) const WAIT_MS: u32 = 100;
+
+/// Behind the parameters of a move: $11 whether it trusts, $12 and $13 lanes in which jobs are handed out, $14 how many to show
+/// of each kind and class, $15 and $16 kinds.
+pub(super) fn put_turn() -> String {
+    let (parts, beside, ok) = (moves("(SELECT 1 FROM w OFFSET 0) w CROSS JOIN "), beside(5, Some(10)), exactly_all());
+    let head = "l.phase = 1 AND l.needs = 1 AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane";
+    let paused = "EXISTS (SELECT 1 FROM unnest($12::text[], $13::text[]) AS k(org, lane) CROSS JOIN LATERAL \
+        (SELECT 1 FROM doc d WHERE d.org = k.org AND d.class = 'lane' AND d.key = k.lane AND d.flag OFFSET 0) d)";
+    format!(
+        "WITH w AS MATERIALIZED (SELECT CASE WHEN $11::bool THEN set_config('lock_timeout', '{WAIT_MS}ms', true) END OFFSET 0), \
+         {parts}, {beside}, \
+         o AS MATERIALIZED (SELECT {ok}, \
+         CASE WHEN $11::bool AND {paused} THEN baton_must_be(1, 0, 'handing out in a paused lane') END), \
+         there AS MATERIALIZED (SELECT v.class, k.type, k.version FROM (VALUES (0), (1)) v(class) \
+         CROSS JOIN unnest($15::text[], $16::int[]) AS k(type, version) \
+         CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = 1 \
+         AND s.type = k.type AND s.version = k.version LIMIT 1) s) \
+         SELECT o.*, pg_current_xact_id()::text, baton_now(), h.* FROM o LEFT JOIN LATERAL ( \
+         SELECT l.*, p.payload FROM unnest($12::text[], $13::text[], $14::int[]) AS w(org, lane, most) \
+         CROSS JOIN LATERAL (SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT l.xmin::text, {LIVE} FROM live l \
+         WHERE l.class = v.class AND {head} ORDER BY l.priority, l.ord LIMIT w.most) l \
+         UNION ALL SELECT o.* FROM there v CROSS JOIN LATERAL (SELECT l.xmin::text, {LIVE} FROM live l \
+         WHERE l.slot = 1 AND l.class = 1 AND {head} ORDER BY l.since LIMIT w.most) o \
+         WHERE v.class = 1 AND EXISTS (SELECT 1 FROM there i WHERE i.class = 0)) l \
+         CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(payload) <= {PAYLOAD_MAX} THEN payload END AS payload FROM job y \
+         WHERE y.org = l.org AND y.id = l.id OFFSET 0) p) h ON true"
+    )
+}
+
+/// Whether each part has touched as many rows as it should have.
+fn exactly_all() -> String {
+    let all = [("d", 1, "a removal of live jobs"), ("u", 3, "an update of live jobs"), ("e", 4, "an end of jobs")];
+    let all = all.into_iter().chain([("n", 5, "an update of lanes")]);
+    all.map(|(part, n, what)| exactly(part, n, what)).collect::<Vec<_>>().join(", ")
+}
+
+/// Where the transaction's id, the time and the jobs stand in what comes back.
+const XID: usize = 5;
+const NOW: usize = 6;
+const LEFT_BY: usize = 7;
+const JOB: usize = 8;
+
+/// What to ask along with a turn.
+pub(super) struct Onward {
+    kinds: Arc<[Kind]>,
+    /// Lanes in which jobs are handed out, with how many.
+    lanes: BTreeMap<LaneId, usize>,
+}
+
+/// What a turn has shown.
+pub(super) struct Shown {
+    pub xid: String,
+    pub now: i64,
+    pub lanes: Vec<(LaneId, OpenLane)>,
+}
+
+impl Onward {
+    /// Nothing if nobody only went on with what follows, or if what is made here, or becomes due, could come next.
+    pub fn of(works: &[Work], world: &World, trusted: &Trusted) -> Option<Self> {
+        let seats = || works.iter().filter_map(|work| if let Work::Claim(seat) = work { Some(seat) } else { None });
+        let mut kinds: Option<&[Kind]> = None;
+        let mut lanes: BTreeMap<LaneId, usize> = BTreeMap::new();
+        let mut alike = true;
+        for seat in seats() {
+            alike &= !seat.ask.is_everywhere() && kinds.is_none_or(|kinds| kinds == &seat.ask.kinds[..]);
+            kinds = Some(&seat.ask.kinds);
+            for leased in seat.claimed.leased.iter().filter(|leased| leased.job.lane.kept) {
+                *lanes.entry((leased.job.org.clone(), leased.job.lane.key.clone())).or_default() += 1;
+            }
+        }
+        if !alike {
+            lanes.clear();
+        }
+        for write in world.job_writes() {
+            match write {
+                JobWrite::Insert(..) => return None,
+                JobWrite::Update(job) if job.status.due_at().is_some() => {
+                    lanes.remove(&(job.org.clone(), job.lane.key.clone()));
+                }
+                JobWrite::Update(_) | JobWrite::End(..) => {}
+            }
+        }
+        let kinds = kinds.unwrap_or_default().into();
+        (!lanes.is_empty() || trusted.whole().is_some()).then_some(Self { kinds, lanes })
+    }
+
+    pub fn params<'a>(&self, trusts: bool) -> Vec<Param<'a>> {
+        let lanes: Vec<_> = self.lanes.iter().collect();
+        params![
+            trusts,
+            col(&lanes, |((org, _), _)| org.to_string()),
+            col(&lanes, |((_, key), _)| key.to_string()),
+            // Those that are handed out now are shown as well.
+            col(&lanes, |(_, count)| i32::try_from(2 * **count).unwrap_or(i32::MAX)),
+            col(&self.kinds, |kind| kind.name.to_string()),
+            col(&self.kinds, |kind| kind.version.cast_signed()),
+        ]
+    }
+
+    /// Puts the answer together.
+    pub fn shown(self, world: &World, answer: &[Row]) -> Result<Shown> {
+        let first = answer.first().ok_or_else(|| garbled("no answer"))?;
+        let (xid, now): (String, i64) = (get(first, XID)?, get(first, NOW)?);
+        let left_by = LeftBy::transaction(&xid).ok_or_else(|| garbled("not a transaction"))?;
+        let mut lanes: BTreeMap<LaneId, OpenLane> = BTreeMap::new();
+        for (id, enough_for) in self.lanes {
+            // One that nothing was written of is as somebody else has left it.
+            let Some(row) = world.lane_write(&id.0, &id.1) else { continue };
+            let next = Next { kinds: self.kinds.clone(), enough_for, jobs: Vec::new() };
+            lanes.insert(id, OpenLane { row: row.clone(), left_by, next });
+        }
+        for row in answer.iter().filter(|row| matches!(get::<Option<&str>>(row, JOB), Ok(Some(_)))) {
+            let left_by = LeftBy::transaction(get(row, LEFT_BY)?).ok_or_else(|| garbled("not a transaction"))?;
+            if get::<Option<&str>>(row, JOB + LIVE_LEN)?.is_none() {
+                // Its payload is too long to be kept.
+                lanes
+                    .remove(&(super::rows::parsed(row, JOB)?, super::rows::parsed(row, JOB + super::rows::LIVE_LANE)?));
+                continue;
+            }
+            let next = candidate(row, JOB)?;
+            let id = (next.job.org.clone(), next.job.lane.key.clone());
+            let Some(lane) = lanes.get_mut(&id) else { continue };
+            let is_new = !lane.next.jobs.iter().any(|(other, _)| other.job.id == next.job.id);
+            if is_new && !world.changes_job(&id.0, next.job.id) {
+                lane.next.jobs.push((next, left_by));
+            }
+        }
+        Ok(Shown { xid, now, lanes: lanes.into_iter().collect() })
+    }
+}
