@@ -5,6 +5,7 @@
 //! them and the saboteur can run them against a broken committer.
 
 mod basics;
+mod between_turns;
 mod claims;
 mod clock;
 mod corruption;
@@ -262,6 +263,13 @@ cases! {
     successors::a_paused_lane_has_no_successors: OneNode,
     successors::successors_of_other_kinds_are_left_where_they_are: OneNode,
     successors::successors_come_in_the_same_order_as_with_a_look_everywhere: OneNode,
+    between_turns::what_comes_in_between_goes_first_where_it_should: Nodes,
+    between_turns::who_is_gone_in_between_is_not_handed_out: Nodes,
+    between_turns::a_lane_that_is_paused_in_between_gives_nothing: Nodes,
+    between_turns::a_lease_that_is_lost_in_between_is_refused: Nodes,
+    between_turns::one_that_is_to_be_tried_again_at_once_keeps_its_place: OneNode,
+    between_turns::a_wide_lane_is_remembered_for_as_many_as_end: Nodes,
+    between_turns::a_long_payload_and_a_failure_are_as_ever: OneNode,
     lanes::waiting_for_a_tool_keeps_the_slot_and_other_waiting_gives_it_back: OneNode,
     lanes::a_job_that_goes_on_needs_no_free_slot: OneNode,
     lanes::types_with_and_without_a_limit_share_a_lane_and_only_those_with_one_are_counted: OneNode,

@@ -1,8 +1,8 @@
 //! Settling jobs, handing out those that follow, and seeing who comes next, with one statement: what it shows is kept for the
 //! next turn, which then needs to see nothing else.
 //!
-//! Everything that it shows is as it was before the statement, so those that are handed out with it are shown too, and left out
-//! here.
+//! Everything that it shows is as it was before the statement, so those that are handed out with it would be shown too. The
+//! only one of its lane is left out there, several are left out here.
 
 use super::claim::candidate;
 use super::open_jobs::LeftBy;
@@ -12,10 +12,10 @@ use super::statements::{LIVE, LIVE_LEN, beside, exactly, moves};
 use super::trusted::Trusted;
 use super::write::{Param, col, params};
 use crate::group::Work;
-use baton_core::World;
 use baton_core::job::Kind;
 use baton_core::schedule::LaneId;
 use baton_core::world::JobWrite;
+use baton_core::{JobId, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -24,10 +24,11 @@ use tokio_postgres::Row;
 pub(super) const WAIT_MS: u32 = 100;
 
 /// Behind the parameters of a move: $11 whether it trusts, $12 and $13 lanes in which jobs are handed out, $14 how many to show
-/// of each kind and class, $15 and $16 kinds.
+/// of each kind and class, $15 and $16 kinds, $17 whom to leave out in each lane.
 pub(super) fn put_turn() -> String {
     let (parts, beside, ok) = (moves("(SELECT 1 FROM w OFFSET 0) w CROSS JOIN "), beside(5, Some(10)), exactly_all());
-    let head = "l.phase = 1 AND l.needs = 1 AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane";
+    let head = "l.phase = 1 AND l.needs = 1 AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane \
+        AND l.id IS DISTINCT FROM w.but";
     let paused = "EXISTS (SELECT 1 FROM unnest($12::text[], $13::text[]) AS k(org, lane) CROSS JOIN LATERAL \
         (SELECT 1 FROM doc d WHERE d.org = k.org AND d.class = 'lane' AND d.key = k.lane AND d.flag OFFSET 0) d)";
     format!(
@@ -40,7 +41,7 @@ pub(super) fn put_turn() -> String {
          CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = 1 \
          AND s.type = k.type AND s.version = k.version LIMIT 1) s) \
          SELECT o.*, pg_current_xact_id()::text, baton_now(), h.* FROM o LEFT JOIN LATERAL ( \
-         SELECT l.*, p.payload FROM unnest($12::text[], $13::text[], $14::int[]) AS w(org, lane, most) \
+         SELECT l.*, p.payload FROM unnest($12::text[], $13::text[], $14::int[], $17::uuid[]) AS w(org, lane, most, but) \
          CROSS JOIN LATERAL (SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT l.xmin::text, {LIVE} FROM live l \
          WHERE l.class = v.class AND {head} ORDER BY l.priority, l.ord LIMIT w.most) l \
          UNION ALL SELECT o.* FROM there v CROSS JOIN LATERAL (SELECT l.xmin::text, {LIVE} FROM live l \
@@ -67,8 +68,8 @@ const JOB: usize = 8;
 /// What to ask along with a turn.
 pub(super) struct Onward {
     kinds: Arc<[Kind]>,
-    /// Lanes in which jobs are handed out, with how many.
-    lanes: BTreeMap<LaneId, usize>,
+    /// Lanes in which jobs are handed out, with how many, and the first of them.
+    lanes: BTreeMap<LaneId, (usize, JobId)>,
 }
 
 /// What a turn has shown.
@@ -83,13 +84,14 @@ impl Onward {
     pub fn of(works: &[Work], world: &World, trusted: &Trusted) -> Option<Self> {
         let seats = || works.iter().filter_map(|work| if let Work::Claim(seat) = work { Some(seat) } else { None });
         let mut kinds: Option<&[Kind]> = None;
-        let mut lanes: BTreeMap<LaneId, usize> = BTreeMap::new();
+        let mut lanes: BTreeMap<LaneId, (usize, JobId)> = BTreeMap::new();
         let mut alike = true;
         for seat in seats() {
             alike &= !seat.ask.is_everywhere() && kinds.is_none_or(|kinds| kinds == &seat.ask.kinds[..]);
             kinds = Some(&seat.ask.kinds);
             for leased in seat.claimed.leased.iter().filter(|leased| leased.job.lane.kept) {
-                *lanes.entry((leased.job.org.clone(), leased.job.lane.key.clone())).or_default() += 1;
+                let id = (leased.job.org.clone(), leased.job.lane.key.clone());
+                lanes.entry(id).or_insert((0, leased.job.id)).0 += 1;
             }
         }
         if !alike {
@@ -114,10 +116,11 @@ impl Onward {
             trusts,
             col(&lanes, |((org, _), _)| org.to_string()),
             col(&lanes, |((_, key), _)| key.to_string()),
-            // Those that are handed out now are shown as well.
-            col(&lanes, |(_, count)| i32::try_from(2 * **count).unwrap_or(i32::MAX)),
+            // Of several those that are handed out now are shown as well.
+            col(&lanes, |(_, (count, _))| if *count == 1 { 1 } else { i32::try_from(2 * count).unwrap_or(i32::MAX) }),
             col(&self.kinds, |kind| kind.name.to_string()),
             col(&self.kinds, |kind| kind.version.cast_signed()),
+            col(&lanes, |(_, (count, id))| (*count == 1).then_some(id.0)),
         ]
     }
 
@@ -127,7 +130,7 @@ impl Onward {
         let (xid, now): (String, i64) = (get(first, XID)?, get(first, NOW)?);
         let left_by = LeftBy::transaction(&xid).ok_or_else(|| garbled("not a transaction"))?;
         let mut lanes: BTreeMap<LaneId, OpenLane> = BTreeMap::new();
-        for (id, enough_for) in self.lanes {
+        for (id, (enough_for, _)) in self.lanes {
             // One that nothing was written of is as somebody else has left it.
             let Some(row) = world.lane_write(&id.0, &id.1) else { continue };
             let next = Next { kinds: self.kinds.clone(), enough_for, jobs: Vec::new() };
