@@ -1,7 +1,7 @@
 //! A lab: an empty database and as many stores on it as an experiment needs.
 
 use crate::open_lane;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::script::Script;
 use anyhow::Result;
 use baton_core::definition::Definitions;
@@ -145,6 +145,14 @@ impl Lab {
 
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref()
+    }
+
+    /// Once nothing is open any more. What a measurement leaves behind the server would go on tidying during the next one.
+    pub async fn remove(self) -> Result<()> {
+        match &self.url {
+            Some(url) => schema::remove(url).await,
+            None => Ok(()),
+        }
     }
 
     /// Moves the time of commits, for all nodes.

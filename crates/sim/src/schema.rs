@@ -50,8 +50,13 @@ impl Schema {
     }
 
     pub async fn remove(self) -> Result<()> {
-        run(&self.url, &format!("DROP SCHEMA {} CASCADE", self.name)).await
+        remove(&self.url).await
     }
+}
+
+/// Removes the schema that this address leads to.
+pub async fn remove(url: &str) -> Result<()> {
+    run(url, "DO $$ BEGIN EXECUTE format('DROP SCHEMA %I CASCADE', current_schema()); END $$").await
 }
 
 async fn run(url: &str, sql: &str) -> Result<()> {

@@ -73,7 +73,7 @@ pub struct Ask {
 pub enum Look {
     Everywhere,
     /// Only for successors of jobs that the same group moves, in their lanes. Enough for whoever has looked everywhere,
-    /// found less than was wanted, and was not told of anything since; far cheaper where few jobs move at a time.
+    /// has left nothing behind that could go, and was not told of anything since; far cheaper.
     Successors,
 }
 

@@ -52,6 +52,8 @@ impl Drain {
         for engine in &engines {
             engine.stop(Duration::from_secs(5)).await;
         }
+        drop(engines);
+        lab.remove().await?;
         Ok(jobs as f64 / took.as_secs_f64())
     }
 

@@ -40,6 +40,7 @@ pub async fn single(place: Place) -> Result<f64> {
     .await?;
     let rate = count.load(Ordering::Relaxed) as f64 / (began.elapsed() - WARM_UP).as_secs_f64();
     store.close().await;
+    lab.remove().await?;
     Ok(rate)
 }
 
@@ -53,6 +54,7 @@ pub async fn bulk(place: Place, batch: usize, callers: usize) -> Result<f64> {
     try_join_all((0..callers).map(|_| fill(&store, Shape::Open, each, batch))).await?;
     let rate = (each * callers) as f64 / began.elapsed().as_secs_f64();
     store.close().await;
+    lab.remove().await?;
     Ok(rate)
 }
 
@@ -75,6 +77,7 @@ pub async fn latency(place: Place) -> Result<(f64, f64)> {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     engine.stop(Duration::from_secs(5)).await;
+    lab.remove().await?;
     waits.sort_by(f64::total_cmp);
     Ok((waits[SAMPLES / 2], waits[SAMPLES * 99 / 100]))
 }

@@ -103,7 +103,10 @@ async fn main() -> Result<()> {
             continue;
         }
         match Lab::new(place, None).await? {
-            Some(lab) => figures.extend(measure(&lab, Figures::new(store), &asked).await?.all),
+            Some(lab) => {
+                figures.extend(measure(&lab, Figures::new(store), &asked).await?.all);
+                lab.remove().await?;
+            }
             None => eprintln!("no PostgreSQL: run with `cargo xtask bench queue`"),
         }
     }
