@@ -270,6 +270,7 @@ const UNDO_LATER: &str = "CREATE SEQUENCE event_pos; SELECT setval('event_pos', 
     DROP SEQUENCE event_block; DROP INDEX event_heads; CREATE INDEX event_tail ON event (pos); \
     ALTER TABLE lane DROP COLUMN door; DROP INDEX live_ready; ALTER TABLE live DROP COLUMN needs; \
     ALTER TABLE live DROP CONSTRAINT live_is_sound; ALTER TABLE job DROP CONSTRAINT job_is_sound; \
+    ALTER TABLE event DROP CONSTRAINT event_is_sound; ALTER TABLE lane DROP CONSTRAINT lane_is_sound; \
     CREATE INDEX live_ready ON live (class, org, lane, slot, priority, ord) WHERE phase = 1; \
     DROP TYPE job_born, job_entered, job_moved, job_ended, lane_counted, event_told";
 

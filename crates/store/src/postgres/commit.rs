@@ -182,7 +182,8 @@ async fn round(
     let batch = Batch::of(&link.statements, &world, now, (&trusted, onward.as_ref()));
     let (xid, ends) = match xid {
         Some(xid) => (Some(xid), Ends::Commit),
-        None if batch.is_one() => (None, Ends::Alone),
+        // Should its answer be lost, an event must tell whether it took place.
+        None if batch.is_one() && !world.events().is_empty() => (None, Ends::Alone),
         None => {
             far.begun = true;
             (Some(begin(link).await?), Ends::Commit)
