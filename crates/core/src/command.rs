@@ -31,6 +31,11 @@ pub trait Command: Send + Sync + 'static {
     fn weight(&self) -> usize {
         1
     }
+
+    /// Whether new jobs may come of it, for whoever waits for some. Those of others are heard of a little later.
+    fn brings_in(&self) -> bool {
+        false
+    }
 }
 
 /// A typed reason to do nothing. The code is stable and explained in `docs/errors.md`.

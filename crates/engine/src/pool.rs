@@ -15,7 +15,7 @@ use baton_core::job::settle::{self, Settle, Settled};
 use baton_core::job::{Failure, Fence};
 use baton_core::schedule::Turns;
 use baton_core::time::Span;
-use baton_store::{Ask, CommitError, Leased, Look, StoreError, Turn, step_back};
+use baton_store::{Ask, CommitError, Handed, Leased, Look, StoreError, Turn, step_back};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -87,7 +87,7 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
             // It may be about what was claimed in that turn, which no beat knew of yet.
             pool.crew.beat_again.notify_one();
         }
-        let rest = match next {
+        let mut rest = match next {
             // There was more than fitted; but only when a slot is free.
             Next::More if pool.free() > 0 => Duration::ZERO,
             Next::More => pool.shared.options.poll_every,
@@ -96,8 +96,19 @@ pub(crate) async fn run(shared: Arc<Shared>, crew: Arc<Crew>) {
             Next::At(rest) => rest,
             Next::Trouble => TROUBLE_PAUSE,
         };
-        pool.wait(&mut jobs, &mut stopping, rest, stop).await;
+        // Whoever was handed what came in has nothing else to look for.
+        while pool.wait(&mut jobs, &mut stopping, rest, stop).await == Waited::Handed {
+            rest = pool.calm_for();
+        }
     }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// A job came in and was begun; nothing else has happened.
+    Handed,
+    Else,
 }
 
 enum Next {
@@ -122,6 +133,16 @@ impl Pool {
         self.crew.slots.saturating_sub(busy)
     }
 
+    fn ask(&self, slots: usize, look: Look) -> Ask {
+        let (worker, kinds) = (self.shared.options.node.clone(), self.crew.kinds.clone());
+        Ask { worker, kinds, slots, turns: self.turns.clone(), scope: None, look }
+    }
+
+    /// How long nothing is expected but successors and what comes in.
+    fn calm_for(&self) -> Duration {
+        self.calm_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Settles what has ended and claims what fits.
     async fn turn(&mut self, wants: usize) -> Next {
         if self.pending.is_empty() && wants == 0 {
@@ -132,14 +153,8 @@ impl Pool {
         let asked_at = Instant::now();
         let calm_until = self.calm_until.filter(|until| *until > asked_at && !self.pending.is_empty());
         let settles = self.pending.iter().map(|p| (p.settle.clone(), actor.clone())).collect();
-        let ask = (wants > 0).then(|| Ask {
-            worker: node.clone(),
-            kinds: self.crew.kinds.clone(),
-            slots: wants,
-            turns: self.turns.clone(),
-            scope: None,
-            look: if calm_until.is_some() { Look::Successors } else { Look::Everywhere },
-        });
+        let look = if calm_until.is_some() { Look::Successors } else { Look::Everywhere };
+        let ask = (wants > 0).then(|| self.ask(wants, look));
         self.calm_until = None;
         match self.shared.store.turn(settles, ask).await {
             Ok(Turn { settled, leased, next_due, now, turns, more, left }) => {
@@ -344,9 +359,9 @@ impl Pool {
         stopping: &mut watch::Receiver<Option<Instant>>,
         rest: Duration,
         stop: Option<Instant>,
-    ) {
+    ) -> Waited {
         if rest.is_zero() {
-            return;
+            return Waited::Else;
         }
         let free = self.free() > 0;
         // When the drain is over, what still runs is asked to end, then stopped, then left behind.
@@ -354,7 +369,7 @@ impl Pool {
         // Those that only wait for somebody outside have nothing to finish: others wait as well.
         let over = past(Duration::ZERO) || (stop.is_some() && self.crew.held.handlers().busy == 0);
         if past(STOP_WINDOW + ABORT_WINDOW) && self.leave_behind() {
-            return;
+            return Waited::Else;
         } else if past(STOP_WINDOW) {
             self.crew.held.stop_all();
         } else if over {
@@ -367,6 +382,10 @@ impl Pool {
             Some(_) => rest.min(TROUBLE_PAUSE),
             None => rest,
         };
+        let idle = stop.is_none() && self.pending.is_empty() && !self.calm_for().is_zero();
+        let mut standing = (idle && free).then(|| self.shared.store.stand_by(self.ask(self.free(), Look::Newborn)));
+        let mut handed = None;
+        let mut waited = Waited::Else;
         tokio::select! {
             biased;
             Some(ended) = self.running.join_next_with_id() => {
@@ -374,6 +393,10 @@ impl Pool {
                 self.gather().await;
             }
             Ok(()) = stopping.changed() => {}
+            came = async { standing.as_mut()?.handed().await }, if standing.is_some() => {
+                waited = if came.is_some() { Waited::Handed } else { Waited::Else };
+                (handed, standing) = (came, None);
+            }
             // Somebody may end before the next turn: it must look for more than successors all the same.
             Ok(()) = jobs.changed(), if free && stop.is_none() && self.pending.is_empty() => self.calm_until = None,
             // Also if some are free by now, because one may have been left since they were counted; and also at a stop, because
@@ -381,7 +404,15 @@ impl Pool {
             () = self.crew.held.vacated() => {}
             () = tokio::time::sleep(rest) => {}
         }
+        if let Some(standing) = standing {
+            handed = standing.leave().await;
+        }
+        if let Some(Handed { leased, turns, asked_at }) = handed {
+            self.turns = turns;
+            leased.into_iter().for_each(|job| self.begin(job, asked_at));
+        }
         self.time_out();
+        if self.pending.is_empty() { waited } else { Waited::Else }
     }
 }
 

@@ -4,8 +4,9 @@
 //! and writing are each database's own.
 
 use crate::error::{CommitError, StoreError};
-use crate::hand_out::{Found, hand_out};
+use crate::hand_out::{Found, hand_out, newborn};
 use crate::open::OpenOptions;
+use crate::stand_by::Place;
 use baton_core::canon::{Digest, Json};
 use baton_core::command::{Actor, Command, Ctx, Decision, Reads};
 use baton_core::definition::{Definitions, Served};
@@ -17,12 +18,13 @@ use baton_core::job::{Job, Kind};
 use baton_core::lane::LaneKey;
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
-use baton_core::schedule::Turns;
+use baton_core::schedule::{LaneId, Turns};
 use baton_core::world::JobWrite;
 use baton_core::{Micros, OrgId, ProjectId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Commands that are committed together at most.
 pub const GROUP_MAX: usize = 512;
@@ -75,6 +77,8 @@ pub enum Look {
     /// Only for successors of jobs that the same group moves, in their lanes. Enough for whoever has looked everywhere,
     /// has left nothing behind that could go, and was not told of anything since; far cheaper.
     Successors,
+    /// Only among jobs that the same group brings in: see `stand_by`.
+    Newborn,
 }
 
 /// How far an ask reaches.
@@ -142,6 +146,8 @@ pub struct Turn {
 /// What a claim came to, before it is part of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Claimed {
+    /// Of one who stands by: when they were taken along.
+    pub asked_at: Option<Instant>,
     pub leased: Vec<Leased>,
     pub next_due: Option<Micros>,
     pub now: Micros,
@@ -190,6 +196,29 @@ pub(crate) struct ClaimSeat {
     pub ask: Ask,
     pub claimed: Claimed,
     pub reply: oneshot::Sender<Result<Claimed, StoreError>>,
+    /// Where they stand by otherwise.
+    pub place: Option<Place>,
+}
+
+impl ClaimSeat {
+    fn answer(mut self: Box<Self>) {
+        match self.place.take() {
+            Some(place) if self.claimed.leased.is_empty() => place.back(self),
+            _ => {
+                let _ = self.reply.send(Ok(self.claimed));
+            }
+        }
+    }
+
+    fn fail(mut self: Box<Self>, why: StoreError) {
+        match self.place.take() {
+            // It was not they who asked.
+            Some(place) => place.back(self),
+            None => {
+                let _ = self.reply.send(Err(why));
+            }
+        }
+    }
 }
 
 /// A command of any type, with its place to answer to.
@@ -198,6 +227,7 @@ pub(crate) trait Member: Send {
     fn reads(&self, defs: &Definitions) -> Reads;
     fn once(&self) -> Option<&once::Key>;
     fn weight(&self) -> usize;
+    fn brings_in(&self) -> bool;
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step;
     fn answer(self: Box<Self>);
     fn fail(self: Box<Self>, why: StoreError);
@@ -208,6 +238,8 @@ pub(crate) trait Member: Send {
 pub(crate) struct Env<'a> {
     pub now: Micros,
     pub defs: &'a Definitions,
+    /// Lanes that are paused, if somebody stands by.
+    pub paused: Option<&'a BTreeSet<LaneId>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -262,6 +294,10 @@ impl<C: Command> Member for Seat<C> {
 
     fn weight(&self) -> usize {
         self.command.weight()
+    }
+
+    fn brings_in(&self) -> bool {
+        self.command.brings_in()
     }
 
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step {
@@ -329,12 +365,15 @@ impl Work {
         }
     }
 
+    /// Whether new jobs may come of it.
+    pub fn brings_in(&self) -> bool {
+        matches!(self, Self::Command(member) if member.brings_in())
+    }
+
     pub fn answer(self) {
         match self {
             Self::Command(member) => member.answer(),
-            Self::Claim(seat) => {
-                let _ = seat.reply.send(Ok(seat.claimed));
-            }
+            Self::Claim(seat) => seat.answer(),
             Self::Purge(seat) => {
                 let _ = seat.reply.send(Ok(seat.purged));
             }
@@ -344,9 +383,7 @@ impl Work {
     pub fn fail(self, why: StoreError) {
         match self {
             Self::Command(member) => member.fail(why),
-            Self::Claim(seat) => {
-                let _ = seat.reply.send(Err(why));
-            }
+            Self::Claim(seat) => seat.fail(why),
             Self::Purge(seat) => {
                 let _ = seat.reply.send(Err(why));
             }
@@ -361,17 +398,21 @@ pub(crate) struct Plan {
     pub onces: BTreeSet<once::Key>,
     /// Each ask with the number of candidates it needs: those before it may take the best.
     pub asks: Vec<(Ask, usize)>,
+    /// New jobs may come of it.
+    pub brings_in: bool,
+    /// Somebody stands by for them: which lanes are paused must be seen.
+    pub stands_by: bool,
 }
 
 impl Plan {
     /// There is nothing to be seen but the time: the group makes things that nobody else can know of.
     pub fn is_blind(&self) -> bool {
-        self.onces.is_empty() && self.asks.is_empty() && self.reads.values().all(Reads::are_none)
+        self.onces.is_empty() && self.asks.is_empty() && !self.stands_by && self.reads.values().all(Reads::are_none)
     }
 
     /// Agents are all that is to be seen: the group records what came of steps, and nothing else.
     pub fn only_agents(&self) -> bool {
-        let nothing_else = self.onces.is_empty() && self.asks.is_empty();
+        let nothing_else = self.onces.is_empty() && self.asks.is_empty() && !self.stands_by;
         nothing_else && !self.reads.is_empty() && self.reads.values().all(Reads::are_agents)
     }
 }
@@ -385,11 +426,13 @@ fn plan_of(works: &[Work], defs: &Definitions) -> Plan {
     let mut plan = Plan::default();
     let mut slots = 0;
     for work in works {
+        plan.brings_in |= work.brings_in();
         match work {
             Work::Command(member) => {
                 plan.reads.entry(member.org().clone()).or_default().merge(member.reads(defs));
                 plan.onces.extend(member.once().cloned());
             }
+            Work::Claim(seat) if seat.ask.look == Look::Newborn => plan.stands_by = true,
             Work::Claim(seat) => {
                 slots += seat.ask.slots;
                 plan.asks.push((seat.ask.clone(), slots));
@@ -408,7 +451,7 @@ pub(crate) enum Round {
     Spoiled(StoreError),
 }
 
-/// Decides everybody in order: first the commands, then the claims, over one world.
+/// Decides everybody in order: first the commands, then the claims, over one world; those who stand by last.
 pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, env: &Env<'_>) -> Round {
     let decided = catch_unwind(AssertUnwindSafe(|| {
         let mut again = false;
@@ -431,8 +474,14 @@ pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, e
             Work::Claim(seat) => Some(seat),
             Work::Command(_) | Work::Purge(_) => None,
         });
-        for (seat, found) in seats.zip(found) {
+        let (standing, asking): (Vec<_>, Vec<_>) = seats.partition(|seat| seat.ask.look == Look::Newborn);
+        for (seat, found) in asking.into_iter().zip(found) {
             seat.claimed = hand_out(&seat.ask, found, world, env);
+        }
+        for seat in standing {
+            let Some(paused) = env.paused else { continue };
+            let (asked_at, found) = (seat.claimed.asked_at, newborn(&seat.ask, world, paused));
+            seat.claimed = Claimed { asked_at, ..hand_out(&seat.ask, found, world, env) };
         }
         Round::Ready
     }));

@@ -8,7 +8,7 @@ use baton_core::job::Job;
 use baton_core::job::claim::claim;
 use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Offer, Place};
 use baton_core::{JobId, Micros, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Lanes that one claim walks over to find some that have something to give.
 pub(crate) const LOOK_MAX: usize = 1_000;
@@ -70,14 +70,32 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     turns.move_on(&ask.turns, offer, found.looked);
     let filled = leased.len() >= ask.slots;
     let left = filled && (left || more || unseen);
-    Claimed { leased, next_due, now: env.now, turns, more: more && !filled, left }
+    Claimed { leased, next_due, now: env.now, turns, more: more && !filled, left, asked_at: None }
+}
+
+/// The jobs that a group has brought in, where nobody else waits before them.
+pub(crate) fn newborn(ask: &Ask, world: &World, paused: &BTreeSet<LaneId>) -> Found {
+    let mut lanes: BTreeMap<LaneId, Vec<Candidate>> = BTreeMap::new();
+    let wanted = world.newborn().filter(|(job, _)| ask.wants(job));
+    for (order, (job, cold)) in (0..).zip(wanted) {
+        let place = Place { priority: job.priority, order };
+        let candidate = Candidate { place, job: job.clone(), payload: cold.payload.clone() };
+        lanes.entry((job.org.clone(), job.lane.key.clone())).or_default().push(candidate);
+    }
+    lanes.retain(|id, jobs| {
+        let waiting = world.lane(&id.0, &id.1).map_or(0, |row| row.waiting as usize);
+        let wait = jobs.iter().filter(|candidate| candidate.job.lane.kept && candidate.job.status.waits()).count();
+        waiting <= wait && !paused.contains(id)
+    });
+    Found { lanes, ..Found::default() }
 }
 
 /// Whether the database may know more jobs of a lane that could go than it has shown. It shows as many as are wanted; where
-/// slots are needed and counted, what is behind those that get one has none.
+/// slots are needed and there are no more than that, those behind get none.
 fn may_have_more<T>(lane: &Lane<T>, wanted: usize) -> bool {
+    let roomy = lane.free.is_none_or(|free| free as usize > wanted);
     let all = lane.interactive.iter().chain(&lane.background);
-    all.filter(|head| lane.free.is_none() || !head.needs_slot).count() >= wanted
+    all.filter(|head| roomy || !head.needs_slot).count() >= wanted
 }
 
 /// A lane as it stands now: a command of this group may have touched it or its jobs.

@@ -36,6 +36,7 @@ mod run_audit;
 mod runs;
 mod signals;
 mod sqlite;
+mod stand_by;
 mod step_back;
 mod store;
 
@@ -54,5 +55,6 @@ pub use runs::{LedgerRow, ListLedger, ListRuns};
 pub use sqlite::FILE as SQLITE_FILE;
 #[cfg(feature = "faults")]
 pub use sqlite::{Db as SqliteDb, Disk};
+pub use stand_by::{Handed, StandBy};
 pub use step_back::step_back;
 pub use store::{Store, Unsealed};

@@ -2,6 +2,7 @@
 
 use crate::bell::Bell;
 use crate::group::Stirred;
+use crate::stand_by::Idle;
 use baton_core::JobId;
 use baton_core::event::Note;
 use baton_core::run::remote::is_tool_type;
@@ -20,6 +21,8 @@ pub(crate) struct Signals {
     pub timers: Bell,
     /// Somebody wants jobs to end that workers hold.
     pub leases: Bell,
+    /// Pools of this node that have nothing to do.
+    pub idle: Idle,
     /// Calls that workers outside made have ended.
     pub calls: broadcast::Sender<JobId>,
 }
@@ -35,6 +38,7 @@ impl Signals {
             outside: Bell::default(),
             timers: Bell::default(),
             leases: Bell::default(),
+            idle: Idle::default(),
             calls: broadcast::Sender::new(CALLS_MAX),
         }
     }

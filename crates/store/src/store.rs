@@ -9,6 +9,7 @@ use crate::records::{
     DeadLetters, Depth, EventRow, JobRecord, LaneRecord, ListDocs, ListJobs, ListLanes, ListOrgs, Page, Prunable,
 };
 use crate::runs::{LedgerRow, ListLedger, ListRuns};
+use crate::stand_by::StandBy;
 use crate::{postgres, sqlite};
 use baton_core::audit::Report;
 use baton_core::command::{Actor, Command};
@@ -113,7 +114,7 @@ impl Store {
         }
         let claim = ask.map(|ask| {
             let (reply, heard) = oneshot::channel();
-            works.push(Work::Claim(Box::new(ClaimSeat { ask, claimed: Claimed::default(), reply })));
+            works.push(Work::Claim(Box::new(ClaimSeat { ask, claimed: Claimed::default(), reply, place: None })));
             heard
         });
         if !works.is_empty() {
@@ -133,8 +134,13 @@ impl Store {
             Some(heard) => heard.map_err(|_| StoreError::Closed)??,
             None => Claimed::default(),
         };
-        let Claimed { leased, next_due, now, turns, more, left } = claimed;
+        let Claimed { leased, next_due, now, turns, more, left, .. } = claimed;
         Ok(Turn { settled, leased, next_due, now, turns, more, left })
+    }
+
+    /// Stands by for jobs that come in. For one who has looked everywhere and found nothing else.
+    pub fn stand_by(&self, ask: Ask) -> StandBy {
+        each!(self, db => db.signals.idle.stand_by(ask))
     }
 
     /// Claims jobs without settling any.

@@ -66,4 +66,8 @@ impl Command for Batch {
     fn weight(&self) -> usize {
         self.jobs.len()
     }
+
+    fn brings_in(&self) -> bool {
+        true
+    }
 }

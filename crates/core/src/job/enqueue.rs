@@ -204,6 +204,10 @@ impl Command for Enqueue {
             Err(no) => Decision::Refused(no),
         }
     }
+
+    fn brings_in(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What became of the world's rows, and so what must be written.
 
-use super::{AgentWrite, JobKey, JobWrite, Message, Sunk, World};
+use super::{AgentWrite, Entry, JobKey, JobWrite, Message, Sunk, World};
 use crate::canon::Json;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
 use crate::event::{Note, Recorded};
 use crate::id::{JobId, RunId};
-use crate::job::Job;
 use crate::job::prune::Pruned;
+use crate::job::{Cold, Job};
 use crate::lane::{self, LaneKey};
 use crate::ledger::Posting;
 use crate::name::OrgId;
@@ -63,9 +63,16 @@ impl World {
         self.jobs.get(&JobKey::new(org, id)).is_some_and(|e| e.touched && e.found)
     }
 
-    /// The jobs that were there before, as they are now, once nothing else of all this is wanted.
+    /// The jobs that were there before, as they are now, once nothing else of all this is wanted; and new ones that are held.
     pub fn into_changed_jobs(self) -> impl Iterator<Item = Job> {
-        self.jobs.into_values().filter(|e| e.touched && e.found).filter_map(|e| e.now)
+        let held = |e: &Entry<Job>| e.now.as_ref().is_some_and(|job| job.status.lease().is_some());
+        self.jobs.into_values().filter(move |e| e.touched && (e.found || held(e))).filter_map(|e| e.now)
+    }
+
+    /// New jobs that have not ended, in the order they came.
+    pub fn newborn(&self) -> impl Iterator<Item = (&Job, &Cold)> {
+        let alive = self.created.iter().filter(|key| !self.endings.contains_key(key));
+        alive.filter_map(|key| Some((self.jobs.get(key)?.now.as_ref()?, self.colds.get(key)?)))
     }
 
     pub fn definition_writes(&self) -> impl Iterator<Item = (&OrgId, &definition::Key, &Definition)> {

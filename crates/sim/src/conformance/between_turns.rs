@@ -104,6 +104,25 @@ pub async fn a_lane_that_is_paused_in_between_gives_nothing(lab: Lab) -> Result<
     clean(&node.store).await
 }
 
+pub async fn a_lane_that_is_paused_in_between_gives_nothing_for_what_comes_back(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let [node, other] = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];
+    for (project, outcome) in
+        [("p1", Outcome::Release), ("p2", Outcome::Failed(Failure::transient("busy", "once more, please")))]
+    {
+        let (next, held) = warm(&lab, &node, project).await?;
+        pause(&other, project, true).await?;
+        let fence = held[0].job.fence().expect("it is held");
+        let settle = vec![(Settle { fence, outcome }, Actor::Engine)];
+        let turn = node.store.turn(settle, Some(Ask { look: Look::Successors, ..ask(&lab, &node, 9) })).await?;
+        ensure!(turn.settled.iter().all(Result::is_ok) && turn.leased.is_empty(), "{:?}", turn.leased);
+        pause(&other, project, false).await?;
+        let again = go_on(&lab, &node, &[]).await?;
+        ensure!(again.len() == 1 && (again[0].job.id == held[0].job.id || again[0].job.id == next[0]), "{again:?}");
+    }
+    clean(&node.store).await
+}
+
 pub async fn a_lease_that_is_lost_in_between_is_refused(lab: Lab) -> Result<()> {
     let lab = roomy(lab);
     let [node, other] = [lab.node_named("node_a").await?, lab.node_named("node_b").await?];

@@ -29,6 +29,7 @@ mod races;
 mod retention;
 mod runs;
 mod seals;
+mod standing_by;
 pub(crate) mod steps;
 mod succession;
 mod successors;
@@ -263,9 +264,14 @@ cases! {
     successors::a_paused_lane_has_no_successors: OneNode,
     successors::successors_of_other_kinds_are_left_where_they_are: OneNode,
     successors::successors_come_in_the_same_order_as_with_a_look_everywhere: OneNode,
+    standing_by::who_stands_by_is_handed_what_comes_in: OneNode,
+    standing_by::as_many_as_fit_are_handed_over_and_the_rest_waits: OneNode,
+    standing_by::who_stands_by_is_not_handed_what_is_not_theirs_or_not_its_turn: OneNode,
+    standing_by::whoever_leaves_while_something_comes_in_has_it_or_it_waits: OneNode,
     between_turns::what_comes_in_between_goes_first_where_it_should: Nodes,
     between_turns::who_is_gone_in_between_is_not_handed_out: Nodes,
     between_turns::a_lane_that_is_paused_in_between_gives_nothing: Nodes,
+    between_turns::a_lane_that_is_paused_in_between_gives_nothing_for_what_comes_back: Nodes,
     between_turns::a_lease_that_is_lost_in_between_is_refused: Nodes,
     between_turns::one_that_is_to_be_tried_again_at_once_keeps_its_place: OneNode,
     between_turns::a_wide_lane_is_remembered_for_as_many_as_end: Nodes,

@@ -30,8 +30,9 @@ async fn a_live_job_stands_in_one_of_its_ways_and_no_other() {
     let schema = format!("checks_live_{}", std::process::id());
     let Some((client, _)) = scratch::schema(&schema).await else { return };
     let values = "SELECT 1 AS head_n, 1 AS class, * FROM \
-        unnest('{queued,executing,awaiting_tool,awaiting_user_confirmation,completed,\"\"}'::text[]) state, \
-        unnest('{tool,retry,\"\",NULL}'::text[]) pause, generate_series(0, 4) phase, generate_series(0, 2) slot, \
+        unnest('{queued,queued1,executing,awaiting_tool,awaiting_tool tool,awaiting_user_confirmation,\"\"}'::text[]) state, \
+        unnest('{tool,retry,retry1,\"\",NULL}'::text[]) pause, generate_series(-1, 4) phase, \
+        unnest('{-10,0,1,2,11}'::int[]) slot, \
         unnest('{1,NULL}'::bigint[]) due_at, unnest('{w,NULL}'::text[]) worker, unnest('{1,NULL}'::bigint[]) lease_until, \
         unnest('{1,NULL}'::bigint[]) started_at";
     let sound = "state IN ('queued', 'executing', 'awaiting_tool', 'awaiting_user_confirmation') \

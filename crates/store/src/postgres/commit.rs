@@ -14,6 +14,9 @@ use crate::group::{self, Env, NEED_ROUNDS, Plan, Purge, Round, Work};
 use crate::known;
 use baton_core::definition::Definitions;
 use baton_core::{Micros, World};
+use futures_util::join;
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio_postgres::Error;
 
 pub(super) enum Failed {
@@ -56,21 +59,26 @@ impl From<Error> for Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
     Long,
-    /// For a group that holds what others may wait for before it has locked all of its own: see `open_jobs`.
+    /// For a group that holds what others may wait for before it has locked all of its own: see `trusted`.
     Little,
     /// For one of a group that has waited already.
     Short,
 }
 
 impl Patience {
-    pub const fn begin(self) -> &'static str {
+    pub fn begin(self) -> String {
         match self {
-            Self::Long => "BEGIN",
-            Self::Little => "BEGIN; SET LOCAL lock_timeout = '100ms'",
-            Self::Short => "BEGIN; SET LOCAL lock_timeout = '500ms'",
+            Self::Long => "BEGIN".to_owned(),
+            Self::Little => format!("BEGIN; SET LOCAL lock_timeout = '{LITTLE_MS}ms'"),
+            Self::Short => "BEGIN; SET LOCAL lock_timeout = '500ms'".to_owned(),
         }
     }
 }
+
+/// What a group that trusts waits for somebody else's row.
+pub(super) const LITTLE_MS: u32 = 100;
+/// A commit that takes longer does not tell what time it is now.
+const FRESH: Duration = Duration::from_millis(100);
 
 pub(super) async fn attempt(
     shared: &Shared,
@@ -128,7 +136,8 @@ async fn round(
     let trusts = !far.distrusts && patience == Patience::Long;
     let trusted = if trusts { Trusted::of(shared, &plan, defs) } else { Trusted::default() };
     let remembered = || remembered(&trusted, &plan);
-    let Loaded { mut world, found, now, xid } = match blind(shared, &plan, works, patience).or_else(remembered) {
+    let Loaded { mut world, found, paused, now, xid } = match blind(shared, &plan, works, patience).or_else(remembered)
+    {
         Some(loaded) => loaded,
         None => {
             far.begun = true;
@@ -149,7 +158,7 @@ async fn round(
         return Ok(false);
     }
     let mut busy = found.iter().any(|found| found.promoted);
-    let env = Env { now, defs };
+    let env = Env { now, defs, paused: paused.as_ref() };
     match group::decide(works, &mut world, found, &env) {
         Round::Ready => {}
         Round::Again => return Ok(false),
@@ -178,7 +187,7 @@ async fn round(
         group::observe(&shared.options, &world);
         return Ok(true);
     }
-    let onward = Onward::of(works, &world, &trusted);
+    let onward = Onward::of(works, &world, &trusted, shared.open_lanes.pays());
     let batch = Batch::of(&link.statements, &world, now, (&trusted, onward.as_ref()));
     let (xid, ends) = match xid {
         Some(xid) => (Some(xid), Ends::Commit),
@@ -186,9 +195,11 @@ async fn round(
         None if batch.is_one() && !world.events().is_empty() => (None, Ends::Alone),
         None => {
             far.begun = true;
-            (Some(begin(link).await?), Ends::Commit)
+            let patience = if trusted.is_empty() { patience } else { Patience::Little };
+            (Some(begin(link, patience).await?), Ends::Commit)
         }
     };
+    let sent_at = Instant::now();
     #[cfg(feature = "faults")]
     let sent = super::mishap::send(shared, link, batch, ends, works).await?;
     #[cfg(not(feature = "faults"))]
@@ -196,8 +207,12 @@ async fn round(
     match sent {
         Ok(answer) => {
             let shown = onward.filter(|_| !answer.is_empty()).map(|onward| onward.shown(&world, &answer)).transpose();
+            let shown = shown.unwrap_or_else(unseen);
+            if let Some(shown) = shown.as_ref().filter(|_| sent_at.elapsed() < FRESH) {
+                shared.heard.tell(Micros(shown.now));
+            }
             trusted.held(shared, true);
-            committed(shared, world, xid.as_deref(), shown.unwrap_or_else(unseen));
+            committed(shared, world, xid.as_deref(), shown);
             Ok(true)
         }
         // The commit was sent along, so the server may have carried it out.
@@ -220,7 +235,7 @@ fn blind(shared: &Shared, plan: &Plan, works: &[Work], patience: Patience) -> Op
         return None;
     }
     let now = Micros(shared.heard.now()?.0 + shared.shift());
-    Some(Loaded { world: World::default(), found: Vec::new(), now, xid: None })
+    Some(Loaded { world: World::default(), found: Vec::new(), paused: None, now, xid: None })
 }
 
 /// The same if this node remembers all that there is to see.
@@ -231,7 +246,7 @@ fn remembered(trusted: &Trusted, plan: &Plan) -> Option<Loaded> {
     for (org, reads) in &plan.reads {
         world.load_nothing(org, reads);
     }
-    Some(Loaded { world, found: trusted.found(&plan.asks), now, xid: None })
+    Some(Loaded { world, found: trusted.found(&plan.asks), paused: None, now, xid: None })
 }
 
 /// What was told along with a commit that stands: it is only remembered, so it can be done without.
@@ -241,9 +256,11 @@ fn unseen(why: StoreError) -> Option<Shown> {
 }
 
 /// Begins a transaction that has seen nothing, and tells its id.
-async fn begin(link: &Link) -> Result<String, Failed> {
-    link.client.batch_execute(Patience::Long.begin()).await?;
-    Ok(link.client.query_one(&link.statements.now, &[]).await?.try_get(1)?)
+async fn begin(link: &Link, patience: Patience) -> Result<String, Failed> {
+    let begin = patience.begin();
+    let (begun, now) = join!(link.client.batch_execute(&begin), link.client.query_one(&link.statements.now, &[]));
+    begun?;
+    Ok(now?.try_get(1)?)
 }
 
 async fn see(
@@ -276,9 +293,6 @@ pub(super) fn committed(shared: &Shared, world: World, xid: Option<&str>, shown:
     shared.litter.add(&world);
     group::observe(&shared.options, &world);
     let touched: Vec<_> = world.lane_writes().map(|(org, key, _)| (org.clone(), key.clone())).collect();
-    if let Some(shown) = &shown {
-        shared.heard.tell(Micros(shown.now));
-    }
     let (told, lanes) = shown.map(|shown| (shown.xid, shown.lanes)).unzip();
     shared.open_lanes.learn(lanes.into_iter().flatten(), touched.iter());
     shared.open_jobs.learn(world, xid.or(told.as_deref()).and_then(LeftBy::transaction));

@@ -222,6 +222,7 @@ async fn run(shared: Arc<Shared>, line: Arc<Line>, first: bool) {
         if first {
             line.first.begins(large);
         }
+        shared.signals.idle.join(&mut works);
         // What a purge removes must not be what the commands beside it have just loaded.
         let (purges, works): (Vec<_>, Vec<_>) = works.into_iter().partition(|work| matches!(work, Work::Purge(_)));
         let told = || gather.answers(messages, line.waiting.try_lock().map_or(0, |waiting| waiting.len()));
@@ -370,11 +371,11 @@ async fn tries(shared: &Shared, link: &mut Option<Link>, works: &mut [Work], pat
             Err(Failed::Again) => {}
             Err(Failed::Gone) => {
                 *link = None;
-                shared.heard.forget();
+                shared.forget();
             }
             Err(Failed::Lost(lost)) => {
                 *link = None;
-                shared.heard.forget();
+                shared.forget();
                 if !repeats_blindly(shared) {
                     match resolve(shared, &lost).await {
                         Became::Committed => {

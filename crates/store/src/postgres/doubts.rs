@@ -19,6 +19,11 @@ impl Doubts {
         rests
     }
 
+    /// Whether it will be left out for a while.
+    pub const fn are_strong(&self) -> bool {
+        self.rests > 1
+    }
+
     /// What came of trying.
     pub fn tried(&mut self, paid: bool) {
         self.vain = if paid { 0 } else { (2 * self.vain + 1).min(RESTS_MAX) };

@@ -7,7 +7,7 @@ use super::commit::Patience;
 use super::link::Link;
 use super::rows::{self, Result, get, parsed};
 use super::run_rows;
-use super::statements::LIVE_LEN;
+use super::statements::{LIVE_LEN, PAUSED_MAX};
 use super::trusted::Trusted;
 use crate::group::Plan;
 use crate::hand_out::Found;
@@ -17,6 +17,7 @@ use baton_core::definition::{Class, Definition, Definitions, Key};
 use baton_core::id::{DefinitionId, JobId};
 use baton_core::job::Job;
 use baton_core::once::{self, Rendered};
+use baton_core::schedule::LaneId;
 use baton_core::seal::SealHead;
 use baton_core::world::Message;
 use baton_core::{Micros, OrgId, World, dedupe, doc, timer};
@@ -30,6 +31,8 @@ use uuid::Uuid;
 pub(super) struct Loaded {
     pub world: World,
     pub found: Vec<Found>,
+    /// For those who stand by.
+    pub paused: Option<BTreeSet<LaneId>>,
     pub now: Micros,
     /// The transaction, if it has begun.
     pub xid: Option<String>,
@@ -182,7 +185,7 @@ pub(super) async fn load(
     // `join!` polls in order, and a statement is sent when it is first polled.
     let reading = async {
         join!(
-            link.client.batch_execute(begin),
+            link.client.batch_execute(&begin),
             rows_if(link, !k.definitions.0.is_empty(), &s.lock_definitions, &definition_keys),
             rows_if(link, !k.docs.0.is_empty(), &s.lock_docs, &doc_keys),
             rows_if(link, !k.runs.0.is_empty(), &s.lock_runs, &run_keys),
@@ -212,10 +215,11 @@ pub(super) async fn load(
         join!(
             rows_if(link, ticking, &s.tick, &tick_keys),
             rows_if(link, !asking && !only_agents, &s.now, &[]),
+            rows_if(link, plan.stands_by, &s.paused, &[]),
             join_all(asks.iter().map(|ask| ask.send(link, &k.jobs))),
         )
     };
-    let (read, (tick, now, answers)) = join!(reading, claiming);
+    let (read, (tick, now, paused, answers)) = join!(reading, claiming);
     let (begun, definitions, docs, runs, agents, crowd, locked, dropped, messages, requeued, seals, timers, onces) =
         read;
     // In the order of sending: behind the first that fails, all others only say that one did.
@@ -224,7 +228,7 @@ pub(super) async fn load(
     let (crowd, mut jobs) = (crowd?, locked?);
     let (dropped, messages, requeued) = (dropped?, messages?, requeued?);
     let (seals, timers, onces) = (seals?, timers?, onces?);
-    let (tick, now) = (tick?, now?);
+    let (tick, now, paused) = (tick?, now?, paused?);
     let answers = answers.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
     let mut world = World::default();
     load_definitions(link, &mut world, plan, &definitions).await?;
@@ -278,7 +282,10 @@ pub(super) async fn load(
     let Some(now) = (if only_agents { agents.last() } else { told }) else {
         return Err(rows::garbled("no time").into());
     };
-    Ok(Loaded { world, found, now: Micros(get::<i64>(now, 0)? + shift), xid: Some(get(now, 1)?) })
+    let paused = (plan.stands_by && paused.len() <= PAUSED_MAX)
+        .then(|| paused.iter().map(|row| Ok((parsed(row, 0)?, parsed(row, 1)?))).collect::<Result<_>>())
+        .transpose()?;
+    Ok(Loaded { world, found, paused, now: Micros(get::<i64>(now, 0)? + shift), xid: Some(get(now, 1)?) })
 }
 
 /// A candidate's payload was read in the snapshot from before it was locked. Where payloads can be

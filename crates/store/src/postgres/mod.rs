@@ -4,7 +4,7 @@
 //! for reading, one connection that sends and hears wake-ups, and a tailer that finds out how
 //! far the history is final. Row locks under READ COMMITTED are enough: jobs and definitions are
 //! locked, in one total order, before a decision looks at them, or their rows are held against what was looked at when
-//! they are written (`open_jobs`); what has no row to lock is guarded by its subject's lock, a unique key or a count.
+//! they are written (`trusted`); what has no row to lock is guarded by its subject's lock, a unique key or a count.
 
 mod audit;
 mod audit_run;
@@ -116,6 +116,13 @@ pub(in crate::postgres) struct Shared {
 }
 
 impl Shared {
+    /// A connection is gone: it may be another server that answers next.
+    pub fn forget(&self) {
+        self.heard.forget();
+        self.open_jobs.forget_all();
+        self.open_lanes.forget();
+    }
+
     /// Added to the database's time; not zero only where time is played with.
     pub fn shift(&self) -> i64 {
         shift(&self.options)

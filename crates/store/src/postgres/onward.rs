@@ -5,13 +5,15 @@
 //! only one of its lane is left out there, several are left out here.
 
 use super::claim::candidate;
+use super::commit::LITTLE_MS;
 use super::open_jobs::LeftBy;
-use super::open_lanes::{Next, OpenLane, PAYLOAD_MAX};
-use super::rows::{Result, garbled, get};
+use super::open_lanes::{NEXT_MAX, Next, OpenLane, PAYLOAD_MAX};
+use super::rows::{LIVE_LANE, Result, garbled, get, parsed};
 use super::statements::{LIVE, LIVE_LEN, beside, exactly, moves};
 use super::trusted::Trusted;
 use super::write::{Param, col, params};
-use crate::group::Work;
+use crate::group::{Look, Work};
+use crate::hand_out::Candidate;
 use baton_core::job::Kind;
 use baton_core::schedule::LaneId;
 use baton_core::world::JobWrite;
@@ -19,28 +21,30 @@ use baton_core::{JobId, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
-/// What a trusting group waits for a row of somebody else's, in milliseconds.
-pub(super) const WAIT_MS: u32 = 100;
+/// Jobs of one lane that are handed out together and may end together. With more, nobody is shown who follows.
+const ENDS_MAX: usize = 8;
 
-/// Behind the parameters of a move: $11 whether it trusts, $12 and $13 lanes in which jobs are handed out, $14 how many to show
+/// Behind the parameters of a move: $10 by whom lanes were left, $11 whether it trusts, $12 and $13 lanes in which jobs are handed out, $14 how many to show
 /// of each kind and class, $15 and $16 kinds, $17 whom to leave out in each lane.
 pub(super) fn put_turn() -> String {
-    let (parts, beside, ok) = (moves("(SELECT 1 FROM w OFFSET 0) w CROSS JOIN "), beside(5, Some(10)), exactly_all());
+    let (parts, beside, ok) =
+        (moves("(SELECT 1 FROM hurry OFFSET 0) h CROSS JOIN "), beside(5, Some(10)), exactly_all());
     let head = "l.phase = 1 AND l.needs = 1 AND l.type = v.type AND l.version = v.version AND l.org = w.org AND l.lane = w.lane \
         AND l.id IS DISTINCT FROM w.but";
     let paused = "EXISTS (SELECT 1 FROM unnest($12::text[], $13::text[]) AS k(org, lane) CROSS JOIN LATERAL \
         (SELECT 1 FROM doc d WHERE d.org = k.org AND d.class = 'lane' AND d.key = k.lane AND d.flag OFFSET 0) d)";
     format!(
-        "WITH w AS MATERIALIZED (SELECT CASE WHEN $11::bool THEN set_config('lock_timeout', '{WAIT_MS}ms', true) END OFFSET 0), \
+        "WITH hurry AS MATERIALIZED (SELECT CASE WHEN $11::bool THEN set_config('lock_timeout', '{LITTLE_MS}ms', true) END OFFSET 0), \
          {parts}, {beside}, \
-         o AS MATERIALIZED (SELECT {ok}, \
+         ok AS MATERIALIZED (SELECT {ok}, \
          CASE WHEN $11::bool AND {paused} THEN baton_must_be(1, 0, 'handing out in a paused lane') END), \
          there AS MATERIALIZED (SELECT v.class, k.type, k.version FROM (VALUES (0), (1)) v(class) \
          CROSS JOIN unnest($15::text[], $16::int[]) AS k(type, version) \
          CROSS JOIN LATERAL (SELECT 1 FROM live s WHERE s.phase = 1 AND s.class = v.class AND s.needs = 1 \
          AND s.type = k.type AND s.version = k.version LIMIT 1) s) \
-         SELECT o.*, pg_current_xact_id()::text, baton_now(), h.* FROM o LEFT JOIN LATERAL ( \
+         SELECT ok.*, pg_current_xact_id()::text, baton_now(), h.* FROM ok LEFT JOIN LATERAL ( \
          SELECT l.*, p.payload FROM unnest($12::text[], $13::text[], $14::int[], $17::uuid[]) AS w(org, lane, most, but) \
          CROSS JOIN LATERAL (SELECT l.* FROM there v CROSS JOIN LATERAL (SELECT l.xmin::text, {LIVE} FROM live l \
          WHERE l.class = v.class AND {head} ORDER BY l.priority, l.ord LIMIT w.most) l \
@@ -65,11 +69,34 @@ const NOW: usize = 6;
 const LEFT_BY: usize = 7;
 const JOB: usize = 8;
 
+/// What is handed out in a lane.
+struct Handing {
+    count: usize,
+    first: JobId,
+    /// Who comes next is worth seeing, and what is seen will be so.
+    shows: bool,
+}
+
+impl Handing {
+    /// Jobs to show of each kind and class. Of several that are handed out each may be among those that are shown.
+    fn most(&self) -> i32 {
+        match self.count {
+            _ if !self.shows => 0,
+            1 => 1,
+            more => i32::try_from(2 * more).unwrap_or(i32::MAX),
+        }
+    }
+
+    /// Whom to leave out.
+    fn but(&self) -> Option<Uuid> {
+        (self.count == 1).then_some(self.first.0)
+    }
+}
+
 /// What to ask along with a turn.
 pub(super) struct Onward {
     kinds: Arc<[Kind]>,
-    /// Lanes in which jobs are handed out, with how many, and the first of them.
-    lanes: BTreeMap<LaneId, (usize, JobId)>,
+    lanes: BTreeMap<LaneId, Handing>,
 }
 
 /// What a turn has shown.
@@ -80,34 +107,38 @@ pub(super) struct Shown {
 }
 
 impl Onward {
-    /// Nothing if nobody only went on with what follows, or if what is made here, or becomes due, could come next.
-    pub fn of(works: &[Work], world: &World, trusted: &Trusted) -> Option<Self> {
+    /// Nothing if nobody only went on with what follows, or if what is made here could come next.
+    pub fn of(works: &[Work], world: &World, trusted: &Trusted, pays: bool) -> Option<Self> {
         let seats = || works.iter().filter_map(|work| if let Work::Claim(seat) = work { Some(seat) } else { None });
         let mut kinds: Option<&[Kind]> = None;
-        let mut lanes: BTreeMap<LaneId, (usize, JobId)> = BTreeMap::new();
+        let mut lanes: BTreeMap<LaneId, Handing> = BTreeMap::new();
         let mut alike = true;
-        for seat in seats() {
+        for seat in seats().filter(|seat| seat.ask.look != Look::Newborn) {
             alike &= !seat.ask.is_everywhere() && kinds.is_none_or(|kinds| kinds == &seat.ask.kinds[..]);
             kinds = Some(&seat.ask.kinds);
             for leased in seat.claimed.leased.iter().filter(|leased| leased.job.lane.kept) {
                 let id = (leased.job.org.clone(), leased.job.lane.key.clone());
-                lanes.entry(id).or_insert((0, leased.job.id)).0 += 1;
+                lanes.entry(id).or_insert(Handing { count: 0, first: leased.job.id, shows: true }).count += 1;
             }
         }
-        if !alike {
-            lanes.clear();
+        for handing in lanes.values_mut() {
+            handing.shows = pays && alike && handing.count <= ENDS_MAX;
         }
         for write in world.job_writes() {
             match write {
                 JobWrite::Insert(..) => return None,
+                // It will come next, or soon.
                 JobWrite::Update(job) if job.status.due_at().is_some() => {
-                    lanes.remove(&(job.org.clone(), job.lane.key.clone()));
+                    if let Some(handing) = lanes.get_mut(&(job.org.clone(), job.lane.key.clone())) {
+                        handing.shows = false;
+                    }
                 }
                 JobWrite::Update(_) | JobWrite::End(..) => {}
             }
         }
         let kinds = kinds.unwrap_or_default().into();
-        (!lanes.is_empty() || trusted.whole().is_some()).then_some(Self { kinds, lanes })
+        let shows = lanes.values().any(|handing| handing.shows);
+        (shows || trusted.whole().is_some()).then_some(Self { kinds, lanes })
     }
 
     pub fn params<'a>(&self, trusts: bool) -> Vec<Param<'a>> {
@@ -116,11 +147,10 @@ impl Onward {
             trusts,
             col(&lanes, |((org, _), _)| org.to_string()),
             col(&lanes, |((_, key), _)| key.to_string()),
-            // Of several those that are handed out now are shown as well.
-            col(&lanes, |(_, (count, _))| if *count == 1 { 1 } else { i32::try_from(2 * count).unwrap_or(i32::MAX) }),
+            col(&lanes, |(_, handing)| handing.most()),
             col(&self.kinds, |kind| kind.name.to_string()),
             col(&self.kinds, |kind| kind.version.cast_signed()),
-            col(&lanes, |(_, (count, id))| (*count == 1).then_some(id.0)),
+            col(&lanes, |(_, handing)| handing.but()),
         ]
     }
 
@@ -128,28 +158,37 @@ impl Onward {
     pub fn shown(self, world: &World, answer: &[Row]) -> Result<Shown> {
         let first = answer.first().ok_or_else(|| garbled("no answer"))?;
         let (xid, now): (String, i64) = (get(first, XID)?, get(first, NOW)?);
-        let left_by = LeftBy::transaction(&xid).ok_or_else(|| garbled("not a transaction"))?;
+        let not_one = || garbled("not a transaction");
+        let left_by = LeftBy::transaction(&xid).ok_or_else(not_one)?;
         let mut lanes: BTreeMap<LaneId, OpenLane> = BTreeMap::new();
-        for (id, (enough_for, _)) in self.lanes {
+        let mut jobs: BTreeMap<LaneId, Vec<(Candidate, LeftBy)>> = BTreeMap::new();
+        for (id, handing) in self.lanes.into_iter().filter(|(_, handing)| handing.shows) {
             // One that nothing was written of is as somebody else has left it.
             let Some(row) = world.lane_write(&id.0, &id.1) else { continue };
-            let next = Next { kinds: self.kinds.clone(), enough_for, jobs: Vec::new() };
+            let next = Next { kinds: self.kinds.clone(), enough_for: handing.count, jobs: Arc::default() };
+            jobs.insert(id.clone(), Vec::new());
             lanes.insert(id, OpenLane { row: row.clone(), left_by, next });
         }
         for row in answer.iter().filter(|row| matches!(get::<Option<&str>>(row, JOB), Ok(Some(_)))) {
-            let left_by = LeftBy::transaction(get(row, LEFT_BY)?).ok_or_else(|| garbled("not a transaction"))?;
-            if get::<Option<&str>>(row, JOB + LIVE_LEN)?.is_none() {
-                // Its payload is too long to be kept.
-                lanes
-                    .remove(&(super::rows::parsed(row, JOB)?, super::rows::parsed(row, JOB + super::rows::LIVE_LANE)?));
+            let lane = (parsed(row, JOB)?, parsed(row, JOB + LIVE_LANE)?);
+            let Some(next) = jobs.get_mut(&lane) else { continue };
+            let id = JobId(get(row, JOB + 1)?);
+            let is_known = next.iter().any(|(other, _)| other.job.id == id);
+            if is_known || world.job(&lane.0, id).is_some_and(|job| job.status.lease().is_some()) {
                 continue;
             }
-            let next = candidate(row, JOB)?;
-            let id = (next.job.org.clone(), next.job.lane.key.clone());
-            let Some(lane) = lanes.get_mut(&id) else { continue };
-            let is_new = !lane.next.jobs.iter().any(|(other, _)| other.job.id == next.job.id);
-            if is_new && !world.changes_job(&id.0, next.job.id) {
-                lane.next.jobs.push((next, left_by));
+            // Its payload is too long to be kept, or it goes with this very group: it hides who comes behind it.
+            let is_hidden = get::<Option<&str>>(row, JOB + LIVE_LEN)?.is_none() || world.changes_job(&lane.0, id);
+            if is_hidden || next.len() >= NEXT_MAX {
+                jobs.remove(&lane);
+                lanes.remove(&lane);
+                continue;
+            }
+            next.push((candidate(row, JOB)?, LeftBy::transaction(get(row, LEFT_BY)?).ok_or_else(not_one)?));
+        }
+        for (id, jobs) in jobs {
+            if let Some(lane) = lanes.get_mut(&id) {
+                lane.next.jobs = jobs.into();
             }
         }
         Ok(Shown { xid, now, lanes: lanes.into_iter().collect() })

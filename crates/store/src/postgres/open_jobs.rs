@@ -62,6 +62,11 @@ impl OpenJobs {
         }
     }
 
+    /// Another server may answer next, which knows other transactions by the same numbers.
+    pub fn forget_all(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// They are not as they were left, or were only looked at.
     pub fn forget<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! Lanes in which jobs of this node have just moved, as its last commit left them, with who comes next in each: see `trusted`.
 //!
-//! Whatever moves in a lane that counts writes the lane's row, so while that is as it was left nobody has come in who should
-//! go before those who are kept here.
+//! Whoever comes into a lane that counts, or goes, writes the lane's row. So while that is as it was left, nobody has come in
+//! who should go before those who are kept here. Only who was there already and has come due since (a delayed job, one that was
+//! answered) is missing, until the next turn sees it: as if it had come due a moment later.
 
 use super::doubts::Doubts;
 use super::open_jobs::{Key, LeftBy, Open};
@@ -15,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Jobs kept in memory that come next in some lane. With more, all are forgotten, and are read again.
 const KEPT: usize = 4_096;
+/// Of one lane. With more, nothing is kept of it.
+pub(super) const NEXT_MAX: usize = 64;
 /// Payloads that are kept with them: see the statement that reads them.
 pub(super) const PAYLOAD_MAX: usize = 4_096;
 
@@ -26,13 +29,13 @@ pub(super) struct OpenLane {
 }
 
 /// Who comes next in a lane.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Next {
     /// For whoever asks for these.
     pub kinds: Arc<[Kind]>,
     /// So many jobs of the lane may end at once, and enough are known to follow.
     pub enough_for: usize,
-    pub jobs: Vec<(Candidate, LeftBy)>,
+    pub jobs: Arc<[(Candidate, LeftBy)]>,
 }
 
 #[derive(Default)]
@@ -90,6 +93,16 @@ impl OpenLanes {
             known.jobs += lane.next.jobs.len();
             known.lanes.insert(id, lane);
         }
+    }
+
+    /// Whether it is worth seeing who comes next.
+    pub fn pays(&self) -> bool {
+        !self.known().doubts.are_strong()
+    }
+
+    /// Another server may answer next.
+    pub fn forget(&self) {
+        *self.known() = Known::default();
     }
 
     /// What came of trusting lanes.

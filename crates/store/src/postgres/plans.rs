@@ -53,7 +53,7 @@ async fn plan(client: &Client, name: &str, sql: &str) -> String {
 }
 
 /// Indexes that may be read from one end: they hold only what is wanted, and a limit says how much of it.
-const READ_FROM_ONE_END: [&str; 4] = ["live_scheduled", "once_expiry", "message_expiry", "lane_pkey"];
+const READ_FROM_ONE_END: [&str; 5] = ["live_scheduled", "once_expiry", "message_expiry", "lane_pkey", "doc_paused"];
 
 /// What cleans up now and then may read a table from end to end.
 const SELDOM: [&str; 1] = ["purge_lanes"];

@@ -151,6 +151,9 @@ fn lock_jobs(jobs: &str, lanes: &str) -> String {
     )
 }
 
+/// Lanes that are paused and known to those who hand out what comes in. With more, nobody does.
+pub(super) const PAUSED_MAX: usize = 1_000;
+
 /// Scheduled jobs that join the ready ones at once.
 const PROMOTED_MAX: usize = 1_000;
 
@@ -244,6 +247,8 @@ statements! {
     walk = super::claim::walk_sql();
     /// The same over lanes that are named.
     named = super::claim::named_sql();
+    /// Few are, as a rule none.
+    paused = format!("SELECT org, key FROM doc WHERE class = 'lane' AND flag ORDER BY org, key LIMIT {PAUSED_MAX} + 1");
     /// The next jobs of lanes in which others end, and the time.
     successors = super::successors::successors_sql();
     /// Asking for the transaction's id gives it one, which it must have before it takes blocks of

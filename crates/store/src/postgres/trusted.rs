@@ -86,7 +86,7 @@ impl Trusted {
         self.jobs.keys().all(|(id, org)| world.changes_job(org, *id)) && (self.whole.is_none() || !makes())
     }
 
-    /// Whom the row of a job must say, if it was not looked at.
+    /// By what transaction the row of a job must have been left, if it was not looked at.
     pub fn left_by(&self, job: &Job) -> Option<i32> {
         if self.jobs.is_empty() {
             return None;
@@ -125,6 +125,7 @@ fn is_known(plan: &Plan, jobs: &BTreeMap<Key, Open>, defs: &Definitions) -> bool
     !jobs.is_empty()
         && jobs.len() == all
         && plan.onces.is_empty()
+        && !plan.brings_in
         && plan.reads.values().all(|reads| reads.are_jobs())
         && plan.asks.iter().all(|(ask, _)| !ask.is_everywhere())
         && !jobs.values().any(|open| defs.wants_payload(&open.job.org, &open.job.kind))

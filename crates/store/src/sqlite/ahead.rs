@@ -14,7 +14,9 @@ use super::arrivals::Arrivals;
 use crate::group::{self, Env, Round, Work};
 use crate::hand_out::Found;
 use baton_core::definition::Definitions;
+use baton_core::schedule::LaneId;
 use baton_core::{Micros, World};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, TryRecvError, sync_channel};
 
@@ -28,6 +30,8 @@ pub(super) struct Seen {
     pub world: World,
     pub arrivals: Arrivals,
     pub found: Vec<Found>,
+    /// For those who stand by.
+    pub paused: Option<BTreeSet<LaneId>>,
     pub now: Micros,
     pub defs: Arc<Definitions>,
 }
@@ -46,9 +50,9 @@ pub(super) struct Decided {
 
 impl Seen {
     pub fn decide(self, works: &mut [Work]) -> Decided {
-        let Self { after, mut world, arrivals, found, now, defs } = self;
+        let Self { after, mut world, arrivals, found, paused, now, defs } = self;
         let busy = found.iter().any(|found| found.promoted);
-        let round = group::decide(works, &mut world, found, &Env { now, defs: &defs });
+        let round = group::decide(works, &mut world, found, &Env { now, defs: &defs, paused: paused.as_ref() });
         Decided { after, world, arrivals, now, round, busy }
     }
 }
@@ -198,7 +202,7 @@ mod tests {
 
     fn seen() -> Seen {
         let (world, arrivals, found) = (World::default(), Arrivals::default(), Vec::new());
-        Seen { after: 7, world, arrivals, found, now: Micros(0), defs: Arc::default() }
+        Seen { after: 7, world, arrivals, found, paused: None, now: Micros(0), defs: Arc::default() }
     }
 
     #[test]

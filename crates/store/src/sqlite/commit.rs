@@ -252,7 +252,9 @@ fn see(writer: &Writer, inner: &mut Inner, works: &[Work], after: Option<After<'
             }
         }
     }
-    Ok(Seen { after: inner.groups, world, arrivals, found, now, defs })
+    let paused = plan.stands_by.then(|| load::paused_lanes(&inner.conn)).transpose();
+    let paused = paused.map_err(|e| spoiled(store_error(e)))?;
+    Ok(Seen { after: inner.groups, world, arrivals, found, paused, now, defs })
 }
 
 /// Writes what was decided, and commits it.

@@ -16,6 +16,7 @@ use crate::known::Known;
 use crate::open::OpenOptions;
 use crate::records::ListOrgs;
 use crate::signals::Signals;
+use crate::stand_by::Idle;
 use baton_core::Micros;
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub(super) fn now(options: &OpenOptions) -> Micros {
 /// Who waits for the writer.
 struct Line<'a> {
     options: &'a OpenOptions,
+    idle: &'a Idle,
     waiting: mpsc::Receiver<Message>,
     /// Somebody has closed the line; nobody is taken from it any more.
     closing: Option<oneshot::Sender<()>>,
@@ -104,6 +106,7 @@ impl Line<'_> {
                 break;
             }
         }
+        self.idle.join(&mut works);
         works
     }
 
@@ -135,7 +138,7 @@ pub(super) fn spawn(
     let mut ahead = if alone { Ahead::never() } else { Ahead::beside()? };
     std::thread::Builder::new().name("sqlite-write".to_owned()).spawn(move || {
         let looks = if alone { 0 } else { LOOKS };
-        let mut line = Line { options: &writer.options, waiting, closing: None };
+        let mut line = Line { options: &writer.options, idle: &writer.signals.idle, waiting, closing: None };
         loop {
             let group = match ahead.take() {
                 Some(group) => group,
@@ -200,7 +203,7 @@ fn writer_gone(options: &OpenOptions) {
 /// The writer of a simulated node: a task that runs statements where it stands.
 #[cfg(feature = "faults")]
 pub(super) async fn inline(writer: Writer, disk: super::Disk, waiting: mpsc::Receiver<Message>) {
-    let mut line = Line { options: &writer.options, waiting, closing: None };
+    let mut line = Line { options: &writer.options, idle: &writer.signals.idle, waiting, closing: None };
     let mut ahead = Ahead::here();
     loop {
         // Between a group and one that was decided over it nobody else may write, so nothing is awaited.

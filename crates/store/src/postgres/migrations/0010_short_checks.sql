@@ -2,19 +2,20 @@
 -- writes to its table, and does so for longer than it takes to put a job there. Nothing means anything else than before.
 
 -- In the order in which commits use them, so that nobody waits for somebody who waits for us.
-LOCK TABLE live, lane, job, event IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE doc, live, lane, job, event IN ACCESS EXCLUSIVE MODE;
 
--- A job stands in one of these ways. Behind the state and what it pauses for: the phase, the slot, whether it is never due,
--- and how much of a lease is missing, as the digits of one number.
+-- A job stands in one of these ways: its state; then the phase, the slot, whether it is never due, and how much of a lease is
+-- missing, as the digits of one number; then what it pauses for.
 ALTER TABLE live DROP CONSTRAINT live_is_sound;
-ALTER TABLE live ADD CONSTRAINT live_is_sound CHECK (head_n > 0 AND class BETWEEN 0 AND 1 AND (phase < 3 OR started_at IS NOT NULL)
-    AND state || coalesce(' ' || pause, '')
-        || (phase * 1000 + slot * 100 + num_nulls(due_at) * 10 + num_nulls(worker, lease_until))::text = ANY ('{
-        queued1102, queued2102,
-        executing3010,
-        awaiting_tool tool12, awaiting_tool tool1002, awaiting_tool tool2002,
-        awaiting_tool retry112, awaiting_tool retry1102, awaiting_tool retry2102,
-        awaiting_user_confirmation112, awaiting_user_confirmation1102, awaiting_user_confirmation2102}')) NOT VALID;
+ALTER TABLE live ADD CONSTRAINT live_is_sound CHECK (head_n > 0 AND class BETWEEN 0 AND 1 AND slot BETWEEN 0 AND 1
+    AND (phase < 3 OR started_at IS NOT NULL)
+    AND state || ' ' || (phase * 1000 + slot * 100 + num_nulls(due_at) * 10 + num_nulls(worker, lease_until))::text
+        || coalesce(' ' || pause, '') = ANY ('{
+        queued 1102, queued 2102,
+        executing 3010,
+        awaiting_tool 12 tool, awaiting_tool 1002 tool, awaiting_tool 2002 tool,
+        awaiting_tool 112 retry, awaiting_tool 1102 retry, awaiting_tool 2102 retry,
+        awaiting_user_confirmation 112, awaiting_user_confirmation 1102, awaiting_user_confirmation 2102}')) NOT VALID;
 
 -- The same for how it has ended, if it has: what is missing of its end, its head, its result and its error.
 ALTER TABLE job DROP CONSTRAINT job_is_sound;
@@ -29,3 +30,6 @@ ALTER TABLE event ADD CONSTRAINT event_is_sound CHECK (n > 0 AND length(hash) = 
 ALTER TABLE lane DROP CONSTRAINT IF EXISTS lane_max_check, DROP CONSTRAINT IF EXISTS lane_running_check,
     DROP CONSTRAINT IF EXISTS lane_waiting_check, DROP CONSTRAINT IF EXISTS lane_check;
 ALTER TABLE lane ADD CONSTRAINT lane_is_sound CHECK (max > 0 AND running >= 0 AND outside BETWEEN 0 AND waiting) NOT VALID;
+
+-- Lanes that are paused: whoever hands out what comes in asks which.
+CREATE INDEX IF NOT EXISTS doc_paused ON doc (org, key) WHERE class = 'lane' AND flag;
