@@ -25,6 +25,11 @@ pub trait Command: Send + Sync + 'static {
     /// The keys this command must see, as far as they are known before seeing anything.
     fn reads(&self, defs: &Definitions) -> Reads;
 
+    /// Adds them to what others must see. Who comes in great numbers needs no sets of its own for that.
+    fn add_reads(&self, defs: &Definitions, all: &mut Reads) {
+        all.merge(self.reads(defs));
+    }
+
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Self::Out, Self::No>;
 
     /// How many commands of the small kind this one is worth, for whoever puts groups together.
@@ -83,6 +88,16 @@ pub enum Actor {
     Engine,
     /// The holder of a lease.
     Worker(WorkerId),
+}
+
+impl Actor {
+    /// As it is printed, without the machinery for that: there is one for each event.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Worker(id) => ["worker:", id.as_str()].concat(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Actor {

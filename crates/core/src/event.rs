@@ -127,14 +127,14 @@ pub struct Recorded {
 
 impl Recorded {
     /// Appends `event` after `head`: the row, and the new head.
-    pub fn append(head: Head, org: &OrgId, actor: &str, now: Micros, event: Event) -> (Self, Head) {
+    pub fn append(head: Head, org: &OrgId, actor: impl Into<String>, now: Micros, event: Event) -> (Self, Head) {
         let mut row = Self {
             org: org.clone(),
             subject: event.subject.uuid(),
             n: head.n + 1,
             at: now.max(head.at),
             kind: event.kind.to_owned(),
-            actor: actor.to_owned(),
+            actor: actor.into(),
             data: event.data.json(),
             hash: Digest::ZERO,
         };

@@ -6,6 +6,7 @@
 use crate::rng::Rng;
 use crate::time::Micros;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
@@ -21,8 +22,21 @@ pub struct BadId {
 macro_rules! typed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $name(pub Uuid);
+
+        // As its bytes, but compared as a number: most of what is looked up is looked up by an id.
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.0.as_u128().cmp(&other.0.as_u128())
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
 
         impl $name {
             pub const PREFIX: &'static str = $prefix;

@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod by_org;
 pub mod canon;
 pub mod changes;
 pub mod command;

@@ -53,6 +53,15 @@ impl Told {
         self
     }
 
+    /// This too, unless something of that name is told already.
+    #[must_use]
+    pub fn unless_told(mut self, name: &'static str, value: &(impl Fact + ?Sized)) -> Self {
+        if !self.ends.iter().any(|(known, _)| known == name) {
+            self.put(name, value);
+        }
+        self
+    }
+
     pub fn put(&mut self, name: &'static str, value: &(impl Fact + ?Sized)) {
         self.add(Cow::Borrowed(name), value);
     }
@@ -133,6 +142,8 @@ mod tests {
         assert_eq!((facts.word("agent").as_deref(), facts.word("n"), facts.word("x")), (Some("c"), None, None));
         assert_eq!(Told::none().json().as_str(), "{}");
         let more = Told::from(json!({ "m": [1, null], "b": { "y": 1, "x": "\u{7}" } }));
+        let once = Told::none().and("a", &1u32).unless_told("a", &2u32).unless_told("b", &3u32);
+        assert_eq!(once.json(), Json::of(&json!({ "a": 1, "b": 3 })));
         let both = Told::none().and("c", &None::<u32>).with(more);
         assert_eq!(both.json(), Json::of(&json!({ "m": [1, null], "b": { "y": 1, "x": "\u{7}" }, "c": null })));
     }

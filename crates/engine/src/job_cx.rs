@@ -16,7 +16,7 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct JobCx {
     /// As it stood when it was claimed, with its lease.
-    pub job: Job,
+    pub job: Arc<Job>,
     /// When it was claimed. Handlers have no other clock.
     pub at: Micros,
     pub(crate) line: Line,

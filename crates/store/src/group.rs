@@ -23,6 +23,7 @@ use baton_core::world::JobWrite;
 use baton_core::{Micros, OrgId, ProjectId, WorkerId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ pub const GROUP_MAX: usize = 512;
 /// From so many on, works that were submitted together (or jobs of one batch) are a group of their own: waiting for others
 /// gains them nothing, and whoever submitted others does something else meanwhile.
 pub(crate) const LARGE: usize = 128;
+/// Moves that room is made for at once; for more it grows.
+const MOVES_EXPECTED: usize = 2_048;
 /// Submissions that may wait at once; whoever comes then waits to be let in.
 pub const QUEUE_MAX: usize = 4_096;
 /// How often a command may say that it needs to see more.
@@ -119,8 +122,8 @@ impl Ask {
 /// A job handed to a worker.
 #[derive(Clone, Debug)]
 pub struct Leased {
-    /// In state executing, with the fence to show.
-    pub job: Job,
+    /// In state executing, with the fence to show. Shared with whoever remembers it for its end.
+    pub job: Arc<Job>,
     pub payload: Json,
     /// When it was claimed, by the clock of the commit.
     pub at: Micros,
@@ -224,7 +227,7 @@ impl ClaimSeat {
 /// A command of any type, with its place to answer to.
 pub(crate) trait Member: Send {
     fn org(&self) -> &OrgId;
-    fn reads(&self, defs: &Definitions) -> Reads;
+    fn add_reads(&self, defs: &Definitions, all: &mut Reads);
     fn once(&self) -> Option<&once::Key>;
     fn weight(&self) -> usize;
     fn brings_in(&self) -> bool;
@@ -257,7 +260,8 @@ pub(crate) struct Seat<C: Command> {
     once: Option<Once<C::Out>>,
     /// Drawn once; deciding again draws the same ids and the same chances.
     seed: Seed,
-    needed: Reads,
+    /// More than it knew of before it was decided.
+    needed: Option<Reads>,
     rounds: u32,
     decided: Option<Reply<C>>,
     reply: Option<oneshot::Sender<Reply<C>>>,
@@ -271,8 +275,7 @@ impl<C: Command> Seat<C> {
         seed: Seed,
     ) -> (Self, oneshot::Receiver<Reply<C>>) {
         let (reply, heard) = oneshot::channel();
-        let needed = Reads::none();
-        let seat = Self { command, actor, once, seed, needed, rounds: 0, decided: None, reply: Some(reply) };
+        let seat = Self { command, actor, once, seed, needed: None, rounds: 0, decided: None, reply: Some(reply) };
         (seat, heard)
     }
 }
@@ -282,10 +285,11 @@ impl<C: Command> Member for Seat<C> {
         self.command.org()
     }
 
-    fn reads(&self, defs: &Definitions) -> Reads {
-        let mut reads = self.command.reads(defs);
-        reads.merge(self.needed.clone());
-        reads
+    fn add_reads(&self, defs: &Definitions, all: &mut Reads) {
+        self.command.add_reads(defs, all);
+        if let Some(needed) = &self.needed {
+            all.merge(needed.clone());
+        }
     }
 
     fn once(&self) -> Option<&once::Key> {
@@ -330,7 +334,7 @@ impl<C: Command> Member for Seat<C> {
             }
             Decision::Need(reads) => {
                 self.rounds += 1;
-                self.needed.merge(reads);
+                self.needed.get_or_insert_default().merge(reads);
                 if self.rounds > NEED_ROUNDS { Step::TooDeep } else { Step::Again }
             }
         }
@@ -358,6 +362,15 @@ impl<C: Command> Member for Seat<C> {
 }
 
 impl Work {
+    /// Jobs that it may move, about.
+    fn moves(&self) -> usize {
+        match self {
+            Self::Command(member) => member.weight(),
+            Self::Claim(seat) => seat.ask.slots,
+            Self::Purge(_) => 0,
+        }
+    }
+
     fn weight(&self) -> usize {
         match self {
             Self::Command(member) => member.weight(),
@@ -429,7 +442,10 @@ fn plan_of(works: &[Work], defs: &Definitions) -> Plan {
         plan.brings_in |= work.brings_in();
         match work {
             Work::Command(member) => {
-                plan.reads.entry(member.org().clone()).or_default().merge(member.reads(defs));
+                match plan.reads.get_mut(member.org()) {
+                    Some(reads) => member.add_reads(defs, reads),
+                    None => member.add_reads(defs, plan.reads.entry(member.org().clone()).or_default()),
+                }
                 plan.onces.extend(member.once().cloned());
             }
             Work::Claim(seat) if seat.ask.look == Look::Newborn => plan.stands_by = true,
@@ -455,6 +471,8 @@ pub(crate) enum Round {
 pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, env: &Env<'_>) -> Round {
     let decided = catch_unwind(AssertUnwindSafe(|| {
         let mut again = false;
+        let moves = works.iter().map(Work::moves).fold(0, usize::saturating_add);
+        world.expect(moves.min(MOVES_EXPECTED));
         for work in works.iter_mut() {
             if let Work::Command(member) = work {
                 match member.decide(world, env) {

@@ -9,6 +9,7 @@ use baton_core::job::claim::claim;
 use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Offer, Place};
 use baton_core::{JobId, Micros, World};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Lanes that one claim walks over to find some that have something to give.
 pub(crate) const LOOK_MAX: usize = 1_000;
@@ -21,7 +22,7 @@ pub(crate) const PROBE: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub place: Place,
-    pub job: Job,
+    pub job: Arc<Job>,
     pub payload: Json,
 }
 
@@ -60,11 +61,11 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
         let Offered { job, payload } = picked.item;
         // A command of this group may have merged something into it.
         let payload = world.new_payload(org, job).cloned().unwrap_or(payload);
-        let Some(job) = world.job(org, job) else { continue };
-        if let Some((job, changes)) = claim(job, &payload, &ask.worker, env.defs, env.now) {
+        let Some(ready) = world.job(org, job) else { continue };
+        if let Some(changes) = claim(ready, &payload, &ask.worker, env.defs, env.now) {
             world.apply(org, &actor, env.now, changes);
             world.set_burst(org, key, picked.burst);
-            leased.push(Leased { job, payload, at: env.now });
+            leased.extend(world.job(org, job).map(|job| Leased { job: job.clone(), payload, at: env.now }));
         }
     }
     turns.move_on(&ask.turns, offer, found.looked);
@@ -102,9 +103,10 @@ fn may_have_more<T>(lane: &Lane<T>, wanted: usize) -> bool {
 fn lane(ask: &Ask, id: LaneId, heads: Vec<Candidate>, world: &mut World, env: &Env<'_>) -> Lane<Offered> {
     let (org, key) = &id;
     let mut queues: [Vec<Head<Offered>>; 2] = [Vec::new(), Vec::new()];
-    for Candidate { place, job, payload } in heads {
+    for Candidate { place, mut job, payload } in heads {
         let id = job.id;
-        world.load_job(org, id, Some(job.ready_at(env.now)));
+        Arc::make_mut(&mut job).ready_at(env.now);
+        world.load_job(org, id, Some(job));
         let Some(job) = world.job(org, id) else { continue };
         let entry = env.defs.entry(org, &job.kind);
         if !job.claimable(env.now) || !entry.is_some_and(|entry| ask.serves(entry.served)) {

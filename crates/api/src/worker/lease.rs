@@ -107,7 +107,7 @@ fn shown(handed: Handed) -> LeasedJob {
         lease_ms: ms(lasts),
         lease_until: baton_wire::Time(until),
         timeout_ms: timeout.map(ms),
-        job: WorkersJob::from(&leased.job),
+        job: WorkersJob::from(&*leased.job),
         payload: match leased.payload.value() {
             Value::Object(object) => object,
             _ => baton_wire::Object::new(),

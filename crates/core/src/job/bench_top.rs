@@ -118,9 +118,9 @@ impl BenchTop {
 
     pub fn claim(&mut self) -> Job {
         let latest = self.latest();
-        let (job, changes) = claim(&latest, &payload(), &worker(), &self.defs, self.now).expect("claimable");
-        self.world.apply(&job.org, &Actor::Worker(worker()), self.now, changes);
-        job
+        let changes = claim(&latest, &payload(), &worker(), &self.defs, self.now).expect("claimable");
+        self.world.apply(&latest.org, &Actor::Worker(worker()), self.now, changes);
+        self.latest()
     }
 
     pub fn settle(&mut self, job: &Job, outcome: Outcome) -> Settled {

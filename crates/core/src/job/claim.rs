@@ -12,8 +12,8 @@ use crate::name::WorkerId;
 use crate::time::Micros;
 use crate::told::Told;
 
-/// The claimed job and its changes; `None` if it is not claimable (any more).
-pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, now: Micros) -> Option<(Job, Changes)> {
+/// What follows for the job; `None` if it is not claimable (any more).
+pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, now: Micros) -> Option<Changes> {
     if !job.claimable(now) {
         return None;
     }
@@ -41,7 +41,7 @@ pub fn claim(job: &Job, payload: &Json, worker: &WorkerId, defs: &Definitions, n
         }
         changes
     };
-    Some((next.clone(), changes.job(Change::Put(next))))
+    Some(changes.job(Change::Put(next)))
 }
 
 #[cfg(test)]

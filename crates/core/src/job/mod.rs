@@ -361,17 +361,14 @@ impl Job {
         self.status.due_at().is_some_and(|due| due <= now)
     }
 
-    /// This job, which was found ready and so has been due: a clock that has jumped back since
-    /// does not take that away.
-    #[must_use]
-    pub fn ready_at(mut self, now: Micros) -> Self {
+    /// It was found ready and so has been due: a clock that has jumped back since does not take that away.
+    pub fn ready_at(&mut self, now: Micros) {
         if let Status::Queued { due_at }
         | Status::AwaitingTool { due_at: Some(due_at), .. }
         | Status::AwaitingUser { due_at: Some(due_at) } = &mut self.status
         {
             *due_at = now.min(*due_at);
         }
-        self
     }
 
     pub const fn is_ended(&self) -> bool {
@@ -445,12 +442,11 @@ impl Job {
     fn tells(&self, kind: &'static str, more: impl Into<Told>) -> Changes {
         let more = more.into();
         let reason = more.word("reason");
-        let facts = Told::none()
-            .and("attempt", &self.attempts)
-            .and("project", &self.project)
-            .and("state", self.status.state().as_str())
-            .and("type", &self.kind.name)
-            .with(more);
+        let facts = more
+            .unless_told("attempt", &self.attempts)
+            .unless_told("project", &self.project)
+            .unless_told("state", self.status.state().as_str())
+            .unless_told("type", &self.kind.name);
         let mut changes = Changes::none().event(Event::new(Subject::Job(self.id), kind, facts));
         changes.notes.push(self.note(kind, reason.as_deref()));
         changes

@@ -146,8 +146,9 @@ mod tests {
         let latest = top.latest();
         let outside: crate::name::WorkerId = "key_0193a1b2c3d47001800000000000002e/w".parse().unwrap();
         let payload = crate::job::bench_top::payload();
-        let (job, changes) = crate::job::claim::claim(&latest, &payload, &outside, &top.defs, NOW).unwrap();
-        top.world.apply(&job.org, &crate::command::Actor::Engine, NOW, changes);
+        let changes = crate::job::claim::claim(&latest, &payload, &outside, &top.defs, NOW).unwrap();
+        top.world.apply(&latest.org, &crate::command::Actor::Engine, NOW, changes);
+        let job = top.latest();
         // The server was away for an hour.
         let back = NOW.plus(Span::secs(3_600));
         let expired = Recover { heard_since: Some(back), ..Recover::new(job.fence().unwrap(), Why::LeaseExpired) };

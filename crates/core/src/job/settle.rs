@@ -78,6 +78,10 @@ impl Command for Settle {
         Reads::job(self.fence.job)
     }
 
+    fn add_reads(&self, _: &Definitions, all: &mut Reads) {
+        all.jobs.insert(self.fence.job);
+    }
+
     fn decide(&self, view: &View<'_>, cx: &mut Ctx<'_>) -> Decision<Settled, SettleError> {
         let Some(job) = view.job(self.fence.job) else {
             return Decision::Refused(SettleError::NotFound(self.fence.job));

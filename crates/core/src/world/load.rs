@@ -1,6 +1,6 @@
 //! Filling the world: the store says what it found, and what it looked for and did not find.
 
-use super::{Entry, JobKey, Message, World};
+use super::{Entry, Message, World};
 use crate::canon::Json;
 use crate::command::Reads;
 use crate::definition::{self, Definition};
@@ -14,10 +14,11 @@ use crate::seal::SealHead;
 use crate::time::Micros;
 use crate::{dedupe, once, timer};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl World {
-    pub fn load_job(&mut self, org: &OrgId, id: JobId, row: Option<Job>) {
-        self.jobs.entry(JobKey::new(org, id)).or_insert_with(|| Entry::loaded(row));
+    pub fn load_job(&mut self, org: &OrgId, id: JobId, row: Option<impl Into<Arc<Job>>>) {
+        self.jobs.or_insert_with(org, id, || Entry::loaded(row.map(Into::into)));
     }
 
     pub fn load_definition(&mut self, org: &OrgId, key: definition::Key, row: Option<Definition>) {
@@ -49,7 +50,7 @@ impl World {
     }
 
     pub fn load_lane(&mut self, org: &OrgId, key: &LaneKey, row: Option<lane::Row>) {
-        self.lanes.entry((org.clone(), key.clone())).or_insert_with(|| Entry::loaded(row));
+        self.lanes.or_insert_with(org, key.clone(), || Entry::loaded(row));
     }
 
     /// Whoever holds the key, or did when it completed. Its job must be loaded too.
@@ -66,7 +67,7 @@ impl World {
     }
 
     pub fn load_requeued(&mut self, org: &OrgId, id: JobId, into: Option<JobId>) {
-        self.requeued.entry(JobKey::new(org, id)).or_insert(into);
+        self.requeued.or_insert_with(org, id, || into);
     }
 
     pub fn load_crowd(&mut self, waiting: i64) {
@@ -75,15 +76,14 @@ impl World {
 
     /// All that is known of a job beside its hot part.
     pub fn load_record(&mut self, org: &OrgId, id: JobId, cold: Cold, ending: Option<Ending>) {
-        let key = JobKey::new(org, id);
         if let Some(ending) = ending {
-            self.endings.entry(key.clone()).or_insert(ending);
+            self.endings.or_insert_with(org, id, || ending);
         }
-        self.colds.entry(key).or_insert(cold);
+        self.colds.or_insert_with(org, id, || cold);
     }
 
     pub fn load_payload(&mut self, org: &OrgId, id: JobId, payload: Json) {
-        self.payloads.entry(JobKey::new(org, id)).or_insert(payload);
+        self.payloads.or_insert_with(org, id, || payload);
     }
 
     /// What was asked for and is not loaded by now is known not to exist.
@@ -101,7 +101,7 @@ impl World {
             self.load_agent(org, *id, None);
         }
         for id in reads.jobs.iter().chain(&reads.records) {
-            self.load_job(org, *id, None);
+            self.load_job(org, *id, None::<Job>);
         }
         for key in &reads.dedupes {
             self.load_dedupe(org, key.clone(), None);
@@ -127,12 +127,17 @@ impl World {
     }
 
     pub fn lane(&self, org: &OrgId, key: &LaneKey) -> Option<&lane::Row> {
-        self.lanes.get(&(org.clone(), key.clone())).and_then(|entry| entry.now.as_ref())
+        self.lanes.get(org, key).and_then(|entry| entry.now.as_ref())
+    }
+
+    /// If it was looked for: what was found.
+    pub fn known_lane(&self, org: &OrgId, key: &LaneKey) -> Option<Option<&lane::Row>> {
+        self.lanes.get(org, key).map(|entry| entry.now.as_ref())
     }
 
     /// Whether it was looked for, found or not.
     pub fn knows_lane(&self, org: &OrgId, key: &LaneKey) -> bool {
-        self.lanes.contains_key(&(org.clone(), key.clone()))
+        self.lanes.contains(org, key)
     }
 
     /// The payload that a command has given a job meanwhile.
@@ -140,18 +145,17 @@ impl World {
         if self.repaid.is_empty() {
             return None;
         }
-        let key = JobKey::new(org, id);
-        self.repaid.contains(&key).then(|| self.payloads.get(&key))?
+        self.repaid.contains(org, &id).then(|| self.payloads.get(org, &id))?
     }
 
     /// Every lane that was loaded so far.
-    pub fn lanes(&self) -> impl Iterator<Item = &(OrgId, LaneKey)> {
-        self.lanes.keys()
+    pub fn lanes(&self) -> impl Iterator<Item = (&OrgId, &LaneKey)> {
+        self.lanes.iter().map(|(org, key, _)| (org, key))
     }
 
     /// What a lane remembers of the jobs that were handed out.
     pub fn set_burst(&mut self, org: &OrgId, key: &LaneKey, burst: u32) {
-        if let Some(entry) = self.lanes.get_mut(&(org.clone(), key.clone()))
+        if let Some(entry) = self.lanes.get_mut(org, key)
             && let Some(row) = &mut entry.now
             && row.burst != burst
         {
@@ -162,12 +166,12 @@ impl World {
 
     /// What of `reads` is not loaded yet.
     pub fn missing(&self, org: &OrgId, reads: &Reads) -> Reads {
-        let has_job = |id: &JobId| self.jobs.contains_key(&JobKey::new(org, *id));
+        let has_job = |id: &JobId| self.jobs.contains(org, id);
         let has_def = |key: &definition::Key| self.definitions.contains_key(&(org.clone(), key.clone()));
         let has_timer = |key: &timer::Key| self.timers.contains_key(&(org.clone(), *key));
         let has_record = |id: &JobId| {
-            let entry = self.jobs.get(&JobKey::new(org, *id));
-            entry.is_some_and(|e| e.now.is_none()) || self.colds.contains_key(&JobKey::new(org, *id))
+            let entry = self.jobs.get(org, id);
+            entry.is_some_and(|e| e.now.is_none()) || self.colds.contains(org, id)
         };
         Reads {
             definitions: reads.definitions.iter().filter(|k| !has_def(k)).cloned().collect(),
@@ -190,14 +194,8 @@ impl World {
                 .filter(|id| !self.messages.contains_key(&(org.clone(), (*id).clone())))
                 .cloned()
                 .collect(),
-            requeued: (reads.requeued.iter())
-                .filter(|id| !self.requeued.contains_key(&JobKey::new(org, **id)))
-                .copied()
-                .collect(),
-            lanes: (reads.lanes.iter())
-                .filter(|k| !self.lanes.contains_key(&(org.clone(), (*k).clone())))
-                .cloned()
-                .collect(),
+            requeued: (reads.requeued.iter()).filter(|id| !self.requeued.contains(org, id)).copied().collect(),
+            lanes: (reads.lanes.iter()).filter(|k| !self.lanes.contains(org, k)).cloned().collect(),
             seal: reads.seal && !self.seals.contains_key(&(org.clone(), ())),
             timers: reads.timers.iter().filter(|k| !has_timer(k)).copied().collect::<BTreeSet<_>>(),
         }

@@ -9,6 +9,7 @@ mod load;
 mod view;
 mod writes;
 
+use crate::by_org::ByOrg;
 use crate::canon::Json;
 use crate::changes::Changes;
 use crate::command::Actor;
@@ -17,7 +18,7 @@ use crate::doc::{self, Doc};
 use crate::event::{Event, Head, Note, Recorded, Subject};
 use crate::id::{AgentId, JobId, RunId};
 use crate::job::prune::Pruned;
-use crate::job::{self, Cold, Ending, Job};
+use crate::job::{self, Cold, Ending, Job, Status};
 use crate::lane::{self, LaneKey};
 use crate::ledger::Posting;
 use crate::limits;
@@ -28,6 +29,7 @@ use crate::seal::{Seal, SealHead};
 use crate::time::Micros;
 use crate::{dedupe, once, sink, timer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub use view::View;
 
@@ -52,23 +54,11 @@ impl<T> Entry<T> {
 
 type Rows<K, T> = BTreeMap<(OrgId, K), Entry<T>>;
 
-/// A job of an org. Compared by the job first: most are of one org, and many are looked up.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct JobKey {
-    id: JobId,
-    org: OrgId,
-}
-
-impl JobKey {
-    fn new(org: &OrgId, id: JobId) -> Self {
-        Self { id, org: org.clone() }
-    }
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub struct World {
-    jobs: BTreeMap<JobKey, Entry<Job>>,
+    /// Shared, because whoever is handed one, and whoever remembers it, needs it as it is here.
+    jobs: ByOrg<JobId, Entry<Arc<Job>>>,
     definitions: Rows<definition::Key, Definition>,
     timers: Rows<timer::Key, Micros>,
     seals: Rows<(), SealHead>,
@@ -82,13 +72,13 @@ pub struct World {
     plans: Vec<(OrgId, RunId, Json, Json)>,
     records: Vec<(OrgId, Record)>,
     postings: Vec<(OrgId, Posting)>,
-    lanes: Rows<LaneKey, lane::Row>,
+    lanes: ByOrg<LaneKey, Entry<lane::Row>>,
     /// Whoever last held a key: it may have ended since.
     dedupes: BTreeMap<(OrgId, dedupe::Key), Option<JobId>>,
     /// Keys that nobody stood for when they were looked at.
     free_keys: BTreeSet<(OrgId, dedupe::Key)>,
     messages: Rows<String, Message>,
-    requeued: BTreeMap<JobKey, Option<JobId>>,
+    requeued: ByOrg<JobId, Option<JobId>>,
     /// Jobs from outside that wait in project lanes, of all orgs.
     crowd: Option<i64>,
     crowd_delta: i64,
@@ -96,13 +86,13 @@ pub struct World {
     pruned: Vec<(OrgId, Pruned)>,
     notes: Vec<Note>,
     /// Jobs whose payload is another one than before.
-    repaid: BTreeSet<JobKey>,
+    repaid: ByOrg<JobId, ()>,
     /// Payloads of jobs whose types have hooks.
-    payloads: BTreeMap<JobKey, Json>,
-    colds: BTreeMap<JobKey, Cold>,
+    payloads: ByOrg<JobId, Json>,
+    colds: ByOrg<JobId, Cold>,
     /// In the order of deciding, which is the order of arrival.
-    created: Vec<JobKey>,
-    endings: BTreeMap<JobKey, Ending>,
+    created: Vec<(OrgId, JobId)>,
+    endings: ByOrg<JobId, Ending>,
     versions: Vec<(OrgId, definition::Change)>,
     new_seals: Vec<Seal>,
     events: Vec<Recorded>,
@@ -147,8 +137,8 @@ impl World {
     }
 
     /// The job as decided so far; `None` if it was never loaded or does not exist.
-    pub fn job(&self, org: &OrgId, id: JobId) -> Option<&Job> {
-        self.jobs.get(&JobKey::new(org, id)).and_then(|entry| entry.now.as_ref())
+    pub fn job(&self, org: &OrgId, id: JobId) -> Option<&Arc<Job>> {
+        self.jobs.get(org, &id).and_then(|entry| entry.now.as_ref())
     }
 
     pub fn once(&self, key: &once::Key) -> Option<&once::Record> {
@@ -157,6 +147,12 @@ impl World {
 
     pub fn put_once(&mut self, key: once::Key, record: once::Record) {
         self.onces.entry(key).or_insert_with(|| Entry::loaded(None)).put(Some(record));
+    }
+
+    /// So many moves are to be decided: what becomes of them is not moved about as it grows.
+    pub fn expect(&mut self, moves: usize) {
+        self.events.reserve(moves);
+        self.notes.reserve(moves);
     }
 
     /// Applies one command's changes, whole. Events are numbered, dated and chained here.
@@ -199,7 +195,7 @@ impl World {
         }
         for pruned in changes.pruned {
             for candidate in &pruned.jobs {
-                self.jobs.insert(JobKey::new(org, candidate.job), Entry::loaded(None));
+                self.jobs.insert(org, candidate.job, Entry::loaded(None));
             }
             self.pruned.push((org.clone(), pruned));
         }
@@ -223,22 +219,20 @@ impl World {
         }
         self.records.extend(changes.records.into_iter().map(|record| (org.clone(), record)));
         self.postings.extend(changes.postings.into_iter().map(|posting| (org.clone(), posting)));
-        let actor = actor.to_string();
         for event in changes.events {
-            self.record(org, &actor, now, event);
+            self.record(org, actor.text(), now, event);
         }
     }
 
     fn apply_job(&mut self, org: &OrgId, change: job::Change) {
-        let key = |id| JobKey::new(org, id);
         let job = match change {
             job::Change::Create(job, cold) => {
                 assert!(self.job(org, job.id).is_none(), "{} is created twice", job.id);
                 if let Some(from) = cold.requeued_from {
-                    self.requeued.insert(key(from), Some(job.id));
+                    self.requeued.insert(org, from, Some(job.id));
                 }
-                self.colds.insert(key(job.id), cold);
-                self.created.push(key(job.id));
+                self.colds.insert(org, job.id, cold);
+                self.created.push((org.clone(), job.id));
                 job
             }
             job::Change::Put(job) => {
@@ -247,58 +241,47 @@ impl World {
             }
             job::Change::End(job, ending) => {
                 assert!(self.job(org, job.id).is_some(), "{} ends but was not read", job.id);
-                self.endings.insert(key(job.id), ending);
+                self.endings.insert(org, job.id, ending);
                 job
             }
             job::Change::Payload(id, payload) => {
-                if let Some(cold) = self.colds.get_mut(&key(id)) {
+                if let Some(cold) = self.colds.get_mut(org, &id) {
                     cold.payload = payload.clone();
                 }
-                self.payloads.insert(key(id), payload);
-                self.repaid.insert(key(id));
+                self.payloads.insert(org, id, payload);
+                self.repaid.insert(org, id, ());
                 return;
             }
         };
-        self.count(org, &job);
         if let Some(text) = &job.dedupe {
             let dedupe = dedupe::Key { kind: job.kind.name.clone(), text: text.clone() };
             self.dedupes.insert((org.clone(), dedupe), Some(job.id));
         }
-        self.jobs.entry(key(job.id)).or_insert_with(|| Entry::loaded(None)).put(Some(job));
+        let entry = self.jobs.or_insert_with(org, job.id, || Entry::loaded(None));
+        let before = entry.now.as_ref().map(|job| Stand::of(&job.status));
+        let after = Stand::of(&job.status);
+        if job.in_crowd() {
+            self.crowd_delta += i64::from(after.waits) - i64::from(before.is_some_and(|before| before.waits));
+        }
+        if job.lane.kept && before != Some(after) {
+            let lane = self.lanes.get_mut(org, &job.lane.key);
+            let Some(lane) = lane else { panic!("{} moves but its lane was not read", job.id) };
+            let row = lane.now.take().unwrap_or_default();
+            lane.put(Some(count(row, before, after, &job)));
+        }
+        entry.touched = true;
+        // Where nobody else has it, there is no need for room of its own.
+        match entry.now.as_mut().and_then(Arc::get_mut) {
+            Some(now) => *now = job,
+            None => entry.now = Some(Arc::new(job)),
+        }
     }
 
-    /// Keeps the counts that follow from how jobs stand: a lane's, and that of all who wait.
-    fn count(&mut self, org: &OrgId, after: &Job) {
-        let before = self.jobs.get(&JobKey::new(org, after.id)).and_then(|entry| entry.now.as_ref());
-        let waited = before.is_some_and(|job| job.status.waits());
-        let held = before.is_some_and(|job| job.status.holds_slot());
-        let born = before.is_none();
-        let (waits, holds) = (after.status.waits(), after.status.holds_slot());
-        if after.in_crowd() {
-            self.crowd_delta += i64::from(waits) - i64::from(waited);
-        }
-        if !after.lane.kept || (!born && waits == waited && holds == held) {
-            return;
-        }
-        let entry = self.lanes.get_mut(&(org.clone(), after.lane.key.clone()));
-        let Some(entry) = entry else { panic!("{} moves but its lane was not read", after.id) };
-        let mut row = entry.now.take().unwrap_or_default();
-        if born {
-            row.max = after.lane.max;
-        }
-        let moved = |n: u32, was: bool, is: bool| (n + u32::from(is)).saturating_sub(u32::from(was));
-        row.waiting = moved(row.waiting, waited, waits);
-        if after.outside {
-            row.outside = moved(row.outside, waited, waits);
-        }
-        row.running = moved(row.running, held, holds);
-        entry.put(Some(row));
-    }
-
-    fn record(&mut self, org: &OrgId, actor: &str, now: Micros, event: Event) {
+    fn record(&mut self, org: &OrgId, actor: String, now: Micros, event: Event) {
         let head = match event.subject {
             Subject::Job(id) => {
-                self.jobs.get_mut(&JobKey::new(org, id)).and_then(|e| e.now.as_mut()).map(|job| &mut job.head)
+                let job = self.jobs.get_mut(org, &id).and_then(|e| e.now.as_mut());
+                job.map(|job| &mut Arc::make_mut(job).head)
             }
             Subject::Definition(id) => self
                 .definitions
@@ -328,4 +311,32 @@ impl World {
         *head = next;
         self.events.push(row);
     }
+}
+
+/// How a job counts in its lane.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stand {
+    waits: bool,
+    holds: bool,
+}
+
+impl Stand {
+    const fn of(status: &Status) -> Self {
+        Self { waits: status.waits(), holds: status.holds_slot() }
+    }
+}
+
+/// A lane once one of its jobs stands otherwise than before. One that was not there is born.
+fn count(mut row: lane::Row, before: Option<Stand>, after: Stand, job: &Job) -> lane::Row {
+    if before.is_none() {
+        row.max = job.lane.max;
+    }
+    let (waited, held) = before.map_or((false, false), |before| (before.waits, before.holds));
+    let moved = |n: u32, was: bool, is: bool| (n + u32::from(is)).saturating_sub(u32::from(was));
+    row.waiting = moved(row.waiting, waited, after.waits);
+    if job.outside {
+        row.outside = moved(row.outside, waited, after.waits);
+    }
+    row.running = moved(row.running, held, after.holds);
+    row
 }

@@ -1,6 +1,6 @@
 //! What one command may look at.
 
-use super::{Entry, JobKey, World};
+use super::{Entry, World};
 use crate::canon::Json;
 use crate::command::{Reads, Unseen};
 use crate::definition::{self, Definition};
@@ -44,7 +44,7 @@ impl<'a> View<'a> {
 
     #[track_caller]
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
-        named(self.world.jobs.get(&JobKey::new(self.org, id)), "this job")
+        named(self.world.jobs.get(self.org, &id), "this job").map(AsRef::as_ref)
     }
 
     #[track_caller]
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
 
     #[track_caller]
     pub fn lane(&self, key: &LaneKey) -> Option<&'a lane::Row> {
-        named(self.world.lanes.get(&(self.org.clone(), key.clone())), "this lane")
+        named(self.world.lanes.get(self.org, key), "this lane")
     }
 
     /// Jobs from outside that wait in project lanes.
@@ -86,9 +86,8 @@ impl<'a> View<'a> {
 
     /// A job with all that is known of it; `None` if it does not exist.
     pub fn record(&self, id: JobId) -> Option<(&'a Job, &'a Cold, Option<&'a Ending>)> {
-        let key = JobKey::new(self.org, id);
-        let job = self.world.jobs.get(&key)?.now.as_ref()?;
-        Some((job, self.world.colds.get(&key)?, self.world.endings.get(&key)))
+        let job = self.world.job(self.org, id)?;
+        Some((job, self.world.colds.get(self.org, &id)?, self.world.endings.get(self.org, &id)))
     }
 
     /// Whoever holds a dedupe key, or held it when it completed.
@@ -97,7 +96,7 @@ impl<'a> View<'a> {
         let Some(holder) = self.world.dedupes.get(&(self.org.clone(), key.clone())) else {
             panic!("this dedupe key is not among what the command said it reads")
         };
-        let job = self.world.jobs.get(&JobKey::new(self.org, (*holder)?))?.now.as_ref()?;
+        let job = self.world.job(self.org, (*holder)?)?;
         let speaks = matches!(job.status, Status::Ended { how: End::Completed, .. }) || !job.is_ended();
         speaks.then_some(job)
     }
@@ -112,7 +111,7 @@ impl<'a> View<'a> {
     /// What a failed job was made anew as.
     #[track_caller]
     pub fn requeued(&self, id: JobId) -> Option<JobId> {
-        match self.world.requeued.get(&JobKey::new(self.org, id)) {
+        match self.world.requeued.get(self.org, &id) {
             Some(into) => *into,
             None => panic!("whether this job was requeued is not among what the command said it reads"),
         }
@@ -120,8 +119,8 @@ impl<'a> View<'a> {
 
     /// The payload of a job whose type has hooks.
     pub fn payload(&self, id: JobId) -> Option<&'a Json> {
-        let key = JobKey::new(self.org, id);
-        self.world.payloads.get(&key).or_else(|| self.world.colds.get(&key).map(|cold| &cold.payload))
+        let cold = || self.world.colds.get(self.org, &id).map(|cold| &cold.payload);
+        self.world.payloads.get(self.org, &id).or_else(cold)
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! What became of the world's rows, and so what must be written.
 
-use super::{AgentWrite, Entry, JobKey, JobWrite, Message, Sunk, World};
+use super::{AgentWrite, Entry, JobWrite, Message, Sunk, World};
 use crate::canon::Json;
 use crate::definition::{self, Definition};
 use crate::doc::{self, Doc};
@@ -16,6 +16,7 @@ use crate::run::record::Record;
 use crate::seal::Seal;
 use crate::time::Micros;
 use crate::{dedupe, once, sink, timer};
+use std::sync::Arc;
 
 impl World {
     pub fn is_clean(&self) -> bool {
@@ -44,13 +45,14 @@ impl World {
 
     /// New jobs last, in the order they came: one may take over a key that another gives up.
     pub fn job_writes(&self) -> impl Iterator<Item = JobWrite<'_>> {
-        let created = self.created.iter().filter_map(|key| {
-            let job = self.jobs.get(key)?.now.as_ref()?;
-            Some(JobWrite::Insert(job, self.colds.get(key)?, self.endings.get(key)))
+        let created = self.created.iter().filter_map(|(org, id)| {
+            let job = self.job(org, *id)?;
+            Some(JobWrite::Insert(job, self.colds.get(org, id)?, self.endings.get(org, id)))
         });
-        let touched = self.jobs.iter().filter(|(_, e)| e.touched && e.found).filter_map(|(key, e)| {
+        let touched = self.jobs.iter().filter(|(_, _, e)| e.touched && e.found).filter_map(|(org, id, e)| {
             let job = e.now.as_ref()?;
-            Some(match self.endings.get(key) {
+            let ending = if job.is_ended() { self.endings.get(org, id) } else { None };
+            Some(match ending {
                 Some(ending) => JobWrite::End(job, ending),
                 None => JobWrite::Update(job),
             })
@@ -60,19 +62,20 @@ impl World {
 
     /// Whether a job that was there before is to be written.
     pub fn changes_job(&self, org: &OrgId, id: JobId) -> bool {
-        self.jobs.get(&JobKey::new(org, id)).is_some_and(|e| e.touched && e.found)
+        self.jobs.get(org, &id).is_some_and(|e| e.touched && e.found)
     }
 
-    /// The jobs that were there before, as they are now, once nothing else of all this is wanted; and new ones that are held.
-    pub fn into_changed_jobs(self) -> impl Iterator<Item = Job> {
-        let held = |e: &Entry<Job>| e.now.as_ref().is_some_and(|job| job.status.lease().is_some());
-        self.jobs.into_values().filter(move |e| e.touched && (e.found || held(e))).filter_map(|e| e.now)
+    /// The jobs that were there before, as they are now, once nothing else is wanted of any; and new ones that are held.
+    pub fn take_changed_jobs(&mut self) -> impl Iterator<Item = Arc<Job>> + use<> {
+        let held = |e: &Entry<Arc<Job>>| e.now.as_ref().is_some_and(|job| job.status.lease().is_some());
+        let jobs = std::mem::take(&mut self.jobs).into_values();
+        jobs.filter(move |e| e.touched && (e.found || held(e))).filter_map(|e| e.now)
     }
 
     /// New jobs that have not ended, in the order they came.
-    pub fn newborn(&self) -> impl Iterator<Item = (&Job, &Cold)> {
-        let alive = self.created.iter().filter(|key| !self.endings.contains_key(key));
-        alive.filter_map(|key| Some((self.jobs.get(key)?.now.as_ref()?, self.colds.get(key)?)))
+    pub fn newborn(&self) -> impl Iterator<Item = (&Arc<Job>, &Cold)> {
+        let alive = self.created.iter().filter(|(org, id)| !self.endings.contains(org, id));
+        alive.filter_map(|(org, id)| Some((self.jobs.get(org, id)?.now.as_ref()?, self.colds.get(org, id)?)))
     }
 
     pub fn definition_writes(&self) -> impl Iterator<Item = (&OrgId, &definition::Key, &Definition)> {
@@ -95,23 +98,24 @@ impl World {
 
     /// Jobs that were there before and have another payload now.
     pub fn payload_writes(&self) -> impl Iterator<Item = (&OrgId, JobId, &Json)> {
-        let old = self.repaid.iter().filter(|key| !self.created.contains(key));
-        old.filter_map(|key| Some((&key.org, key.id, self.payloads.get(key)?)))
+        let created = |org: &OrgId, id: &JobId| self.created.iter().any(|(of, new)| new == id && of == org);
+        let old = self.repaid.iter().filter(move |(org, id, ())| !created(org, id));
+        old.filter_map(|(org, id, ())| Some((org, *id, self.payloads.get(org, id)?)))
     }
 
     pub fn lane_writes(&self) -> impl Iterator<Item = (&OrgId, &LaneKey, &lane::Row)> {
-        let touched = self.lanes.iter().filter(|(_, e)| e.touched);
-        touched.filter_map(|((org, key), e)| Some((org, key, e.now.as_ref()?)))
+        let touched = self.lanes.iter().filter(|(_, _, e)| e.touched);
+        touched.filter_map(|(org, key, e)| Some((org, key, e.now.as_ref()?)))
     }
 
     /// A lane as it is to be written, if it is.
     pub fn lane_write(&self, org: &OrgId, key: &LaneKey) -> Option<&lane::Row> {
-        self.lanes.get(&(org.clone(), key.clone())).filter(|entry| entry.touched)?.now.as_ref()
+        self.lanes.get(org, key).filter(|entry| entry.touched)?.now.as_ref()
     }
 
     /// Lanes that had no row before.
     pub fn lane_is_new(&self, org: &OrgId, key: &LaneKey) -> bool {
-        self.lanes.get(&(org.clone(), key.clone())).is_some_and(|entry| !entry.found)
+        self.lanes.get(org, key).is_some_and(|entry| !entry.found)
     }
 
     /// By how much the number of those who wait has changed.

@@ -293,7 +293,7 @@ pub(super) fn lane_row(row: &Row, from: usize) -> Result<lane::Row> {
 pub(super) fn candidate(row: &Row, from: usize) -> Result<Candidate> {
     let job = rows::live_job_from(row, from)?;
     let place = Place { priority: job.priority, order: get(row, from + rows::LIVE_ORD)? };
-    Ok(Candidate { place, job, payload: Json::stored(get::<&str>(row, from + LIVE_LEN)?) })
+    Ok(Candidate { place, job: job.into(), payload: Json::stored(get::<&str>(row, from + LIVE_LEN)?) })
 }
 
 #[cfg(test)]

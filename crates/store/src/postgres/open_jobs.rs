@@ -4,7 +4,7 @@ use crate::group::Plan;
 use baton_core::job::Job;
 use baton_core::{JobId, OrgId, World};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Jobs kept in memory, of half a kilobyte or so each. With more, all are forgotten, and are read again.
 const KEPT: usize = 8_192;
@@ -30,7 +30,7 @@ pub(super) type Key = (JobId, OrgId);
 
 #[derive(Clone)]
 pub(super) struct Open {
-    pub job: Job,
+    pub job: Arc<Job>,
     pub left_by: LeftBy,
 }
 
@@ -46,9 +46,9 @@ impl OpenJobs {
     }
 
     /// After a commit.
-    pub fn learn(&self, world: World, left_by: Option<LeftBy>) {
+    pub fn learn(&self, mut world: World, left_by: Option<LeftBy>) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for job in world.into_changed_jobs() {
+        for job in world.take_changed_jobs() {
             let key = (job.id, job.org.clone());
             match left_by {
                 Some(left_by) if job.status.lease().is_some() => {

@@ -64,7 +64,11 @@ pub(super) enum Group {
     Decided(Vec<Work>, Box<Decided>),
 }
 
-type Asked = (Vec<Work>, Seen);
+enum Asked {
+    Decide(Vec<Work>, Seen),
+    /// What it decided some time ago: its memory goes back where it came from, and not in the writer's time.
+    PutAway(World),
+}
 type Told = (Vec<Work>, Box<Decided>);
 
 enum Decider {
@@ -105,7 +109,14 @@ impl Ahead {
         let (give, given) = sync_channel::<Asked>(1);
         let (tell, told) = sync_channel::<Told>(1);
         std::thread::Builder::new().name("sqlite-decide".to_owned()).spawn(move || {
-            while let Ok((mut works, seen)) = given.recv() {
+            while let Ok(asked) = given.recv() {
+                let (mut works, seen) = match asked {
+                    Asked::Decide(works, seen) => (works, seen),
+                    Asked::PutAway(world) => {
+                        drop(world);
+                        continue;
+                    }
+                };
                 let decided = Box::new(seen.decide(&mut works));
                 if tell.send((works, decided)).is_err() {
                     return;
@@ -131,14 +142,24 @@ impl Ahead {
                 *told = Some((works, decided));
                 self.next = Next::BeingDecided;
             }
-            Decider::Beside(give, _) => match give.send((works, seen)) {
+            Decider::Beside(give, _) => match give.send(Asked::Decide(works, seen)) {
                 Ok(()) => self.next = Next::BeingDecided,
-                Err(SendError((works, _))) => {
+                Err(SendError(asked)) => {
                     tracing::error!("nobody decides ahead any more");
                     self.decider = Decider::Nobody;
-                    self.next = Next::Waits(works);
+                    if let Asked::Decide(works, _) = asked {
+                        self.next = Next::Waits(works);
+                    }
                 }
             },
+        }
+    }
+
+    /// A world that was written, and is no longer wanted.
+    pub fn put_away(&self, world: World) {
+        if let Decider::Beside(give, _) = &self.decider {
+            // Whoever is busy need not; then it is put away here.
+            drop(give.try_send(Asked::PutAway(world)));
         }
     }
 

@@ -3,11 +3,11 @@
 //! They are kept by the order of arrival, a number. Whoever loads a job comes across it, so that it needs not be looked
 //! for again when the job is written. Its events are linked, so the place of the last leads to all.
 
+use baton_core::by_org::ByOrg;
 use baton_core::event::Recorded;
 use baton_core::job::Job;
 use baton_core::{JobId, Micros, OrgId};
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeMap;
 
 /// What the next job that arrives will be.
 #[derive(Clone, Copy)]
@@ -47,15 +47,15 @@ pub(super) struct Spot {
 
 /// What one group has come across.
 #[derive(Default)]
-pub(super) struct Arrivals(BTreeMap<(JobId, OrgId), Spot>);
+pub(super) struct Arrivals(ByOrg<JobId, Spot>);
 
 impl Arrivals {
     pub fn note(&mut self, org: &OrgId, job: JobId, spot: Spot) {
-        self.0.insert((job, org.clone()), spot);
+        self.0.insert(org, job, spot);
     }
 
     pub fn get(&self, org: &OrgId, job: JobId) -> Option<Spot> {
-        self.0.get(&(job, org.clone())).copied()
+        self.0.get(org, &job).copied()
     }
 
     /// Looks for a live one if nobody has come across it.
@@ -77,7 +77,7 @@ impl Arrivals {
 
     /// An event at this place is the last of its subject, if that is a job; the place of the one before it.
     pub fn tell(&mut self, event: &Recorded, pos: i64) -> Option<i64> {
-        let spot = self.0.get_mut(&(JobId(event.subject), event.org.clone()))?;
+        let spot = self.0.get_mut(&event.org, &JobId(event.subject))?;
         Some(std::mem::replace(&mut spot.head_pos, pos))
     }
 }

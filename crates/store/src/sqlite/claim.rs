@@ -3,6 +3,7 @@
 use super::aging::Aged;
 use super::arrivals::Arrivals;
 use super::load;
+use super::many::Many;
 use super::open_lanes::OpenLanes;
 use super::ranks::{self, Next, OCCUPIED, Rank, Ranks};
 use super::rows::{self, live_job};
@@ -54,6 +55,7 @@ struct Search<'a> {
     /// Where those are that were found.
     arrivals: &'a mut Arrivals,
     found: Found,
+    ready: Many<'a>,
 }
 
 pub(super) fn find(
@@ -84,6 +86,7 @@ pub(super) fn find(
         aging,
         arrivals,
         found,
+        ready: Many::new(conn, &HEADS),
     };
     if !ask.is_everywhere() {
         search.successors()?;
@@ -204,11 +207,14 @@ impl Search<'_> {
         if self.paused.contains(id) {
             return Ok(false);
         }
-        if !self.world.knows_lane(org, lane) {
-            self.world.load_lane(org, lane, load::lane(self.conn, self.open_lanes, org, lane)?);
-        }
+        let row = match self.world.known_lane(org, lane) {
+            Some(known) => known,
+            None => {
+                self.world.load_lane(org, lane, load::lane(self.conn, self.open_lanes, org, lane)?);
+                self.world.lane(org, lane)
+            }
+        };
         let moving = self.moving.contains(id);
-        let row = self.world.lane(org, lane);
         let free = row.and_then(|row| if moving { row.max } else { row.free() });
         let room = free.map_or(self.want, |free| self.want.min(free as usize));
         if row.is_some_and(|row| row.waiting == 0) {
@@ -268,8 +274,7 @@ impl Search<'_> {
         found: &mut Vec<Candidate>,
     ) -> rusqlite::Result<()> {
         let limit = row_limit(SCAN_MAX.max(most));
-        let mut ready = self.conn.prepare_cached(&HEADS)?;
-        let mut scan = ready.query((rank.id, limit))?;
+        let mut scan = self.ready.get()?.query((rank.id, limit))?;
         let (before, mut empty) = (found.len(), true);
         while found.len() - before < most
             && let Some(row) = scan.next()?
@@ -291,7 +296,7 @@ pub(super) fn candidate(row: &Row<'_>, job: Job, arrivals: &mut Arrivals) -> rus
     let spot = rows::spot(row)?;
     arrivals.note(&job.org, job.id, spot);
     let place = Place { priority: job.priority, order: spot.ord };
-    Ok(Candidate { place, job, payload: Json::stored(row.get::<_, String>(rows::LIVE_LEN)?) })
+    Ok(Candidate { place, job: job.into(), payload: Json::stored(row.get::<_, String>(rows::LIVE_LEN)?) })
 }
 
 fn lane_id(row: &Row<'_>) -> rusqlite::Result<LaneId> {

@@ -240,7 +240,11 @@ fn see(writer: &Writer, inner: &mut Inner, works: &[Work], after: Option<After<'
     let plan = group::plan(works, &defs).map_err(Failed::Spoiled)?;
     let mut arrivals = Arrivals::default();
     let mut world = load::world(inner, &plan, &defs, &mut arrivals, after).map_err(|e| spoiled(store_error(e)))?;
-    let moving = if plan.asks.is_empty() { BTreeSet::new() } else { world.lanes().cloned().collect() };
+    let moving = if plan.asks.is_empty() {
+        BTreeSet::new()
+    } else {
+        world.lanes().map(|(org, key)| (org.clone(), key.clone())).collect()
+    };
     let mut found = Vec::with_capacity(plan.asks.len());
     for ask in &plan.asks {
         match claim::find(inner, (&mut world, &mut arrivals), ask, &moving, (now, defs.rules.aging)) {
@@ -257,7 +261,7 @@ fn see(writer: &Writer, inner: &mut Inner, works: &[Work], after: Option<After<'
     Ok(Seen { after: inner.groups, world, arrivals, found, paused, now, defs })
 }
 
-/// Writes what was decided, and commits it.
+/// Writes what was decided, and commits it. What is left of it then is of no more use.
 fn write(
     writer: &Writer,
     inner: &mut Inner,
@@ -266,7 +270,7 @@ fn write(
     mut behind: Option<&mut Behind<'_>>,
 ) -> Result<(), Failed> {
     let Decided { world, mut arrivals, now, .. } = decided;
-    let links = write::what_others_look_at(inner, &world, &mut arrivals, now).map_err(spoiled)?;
+    let places = write::what_others_look_at(inner, &world, &mut arrivals, now).map_err(spoiled)?;
     inner.open_agents.learn(&world);
     inner.open_lanes.learn(&world);
     // Whoever comes a little later may still be decided meanwhile.
@@ -274,16 +278,20 @@ fn write(
     let after = After { world: &world, arrivals: &arrivals };
     let mut look = |inner: &mut Inner| behind.as_deref_mut().map_or(Ok(()), |b| look_ahead(writer, inner, b, after));
     look(inner)?;
-    write::ends(inner, &world, &arrivals).map_err(spoiled)?;
+    write::ends(inner, &places).map_err(spoiled)?;
     look(inner)?;
-    write::history(inner, &world, &links).map_err(spoiled)?;
+    write::history(inner, &world, &places).map_err(spoiled)?;
     look(inner)?;
     for work in works.iter_mut() {
         if let Work::Purge(seat) = work {
             seat.purged = write::purge(&inner.conn, seat.what, seat.limit, now).map_err(|e| spoiled(store_error(e)))?;
         }
     }
-    finish(writer, inner, works, world, &arrivals)
+    let spent = finish(writer, inner, works, world, &arrivals)?;
+    if let Some(behind) = behind {
+        behind.ahead.put_away(spent);
+    }
+    Ok(())
 }
 
 /// From so many events on, it takes long enough to write them that others may be decided meanwhile.
@@ -331,9 +339,9 @@ fn finish(
     writer: &Writer,
     inner: &mut Inner,
     works: &mut [Work],
-    world: World,
+    mut world: World,
     arrivals: &Arrivals,
-) -> Result<(), Failed> {
+) -> Result<World, Failed> {
     let purges =
         works.iter().any(|work| matches!(work, Work::Purge(seat) if seat.what == Purge::Lanes && seat.purged > 0));
     let witness = witness(inner, &world).map_err(|e| spoiled(store_error(e)))?;
@@ -366,8 +374,8 @@ fn finish(
     writer.signals.publish(inner.next_pos - 1);
     writer.signals.tell_calls(world.notes());
     group::observe(&writer.options, &world);
-    inner.open_jobs.learn(world, arrivals);
-    Ok(())
+    inner.open_jobs.learn(&mut world, arrivals);
+    Ok(world)
 }
 
 pub(super) enum Committed {

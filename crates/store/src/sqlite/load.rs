@@ -26,7 +26,7 @@ use baton_core::world::Message;
 use baton_core::{JobId, OrgId, World, dedupe};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 static LIVE_BY_ID: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT {} FROM job j CROSS JOIN live l ON l.ord = j.ord WHERE j.org = ?1 AND j.id = ?2", rows::LIVE)
@@ -41,7 +41,7 @@ pub(super) struct After<'a> {
 
 impl After<'_> {
     /// A job that the group knows, as it leaves it.
-    fn job(&self, org: &OrgId, id: JobId) -> Option<&Job> {
+    fn job(&self, org: &OrgId, id: JobId) -> Option<&Arc<Job>> {
         self.world.job(org, id)
     }
 }
@@ -169,7 +169,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Job>> {
+    fn hot(&mut self, id: JobId) -> rusqlite::Result<Option<Arc<Job>>> {
         let Self { conn, org, open_jobs, after, .. } = *self;
         if let Some(after) = after
             && let Some(job) = after.job(org, id)
@@ -187,13 +187,13 @@ impl Loading<'_> {
         let live = self.live.get()?.query_row(key, |row| Ok((live_job(row)?, rows::spot(row)?))).optional()?;
         if let Some((job, spot)) = live {
             self.arrivals.note(org, id, spot);
-            return Ok(Some(job));
+            return Ok(Some(Arc::new(job)));
         }
         conn.prepare_cached(&format!(
             "SELECT {} FROM job j WHERE j.org = ?1 AND j.id = ?2 AND j.state IS NOT NULL",
             rows::ENDED
         ))?
-        .query_row(key, |row| rows::ended_job(row, 0))
+        .query_row(key, |row| rows::ended_job(row, 0).map(Arc::new))
         .optional()
     }
 

@@ -8,10 +8,10 @@
 
 use super::arrivals::{Arrivals, Spot};
 use super::rows;
+use baton_core::by_org::ByOrg;
 use baton_core::job::Job;
 use baton_core::{JobId, Micros, OrgId, World};
 use rusqlite::{Connection, Row};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Jobs kept whole, of half a kilobyte or so each. With more, all are forgotten but for their leases, and are read again.
@@ -23,7 +23,7 @@ pub(super) struct OpenJobs(Arc<Mutex<Option<Known>>>);
 
 #[derive(Default)]
 struct Known {
-    all: BTreeMap<(JobId, OrgId), Open>,
+    all: ByOrg<JobId, Open>,
     /// How many of them may be there whole.
     whole: usize,
 }
@@ -31,7 +31,7 @@ struct Known {
 struct Open {
     until: Micros,
     spot: Spot,
-    job: Option<Job>,
+    job: Option<Arc<Job>>,
 }
 
 impl OpenJobs {
@@ -55,7 +55,7 @@ impl OpenJobs {
         let mut leased = leased.query([])?;
         while let Some(row) = leased.next()? {
             match lease(row) {
-                Ok((key, open)) => drop(known.all.insert(key, open)),
+                Ok((org, id, open)) => drop(known.all.insert(&org, id, open)),
                 Err(e) => tracing::error!(%e, "a leased job cannot be read"),
             }
         }
@@ -69,7 +69,7 @@ impl OpenJobs {
         let there = Self::default();
         there.look(conn)?;
         let leases = |known: &Known| -> Vec<_> {
-            known.all.iter().map(|(key, open)| (key.clone(), open.until, open.spot)).collect()
+            known.all.iter().map(|(org, id, open)| (org.clone(), *id, open.until, open.spot)).collect()
         };
         let there = there.known().as_ref().map(leases);
         let kept = self.known().as_ref().map(leases);
@@ -77,21 +77,20 @@ impl OpenJobs {
     }
 
     /// With where it is.
-    pub fn get(&self, org: &OrgId, id: JobId) -> Option<(Job, Spot)> {
+    pub fn get(&self, org: &OrgId, id: JobId) -> Option<(Arc<Job>, Spot)> {
         let known = self.known();
-        let open = known.as_ref()?.all.get(&(id, org.clone()))?;
+        let open = known.as_ref()?.all.get(org, &id)?;
         Some((open.job.clone()?, open.spot))
     }
 
     /// After a commit.
-    pub fn learn(&self, world: World, arrivals: &Arrivals) {
+    pub fn learn(&self, world: &mut World, arrivals: &Arrivals) {
         let mut known = self.known();
         let Some(known) = &mut *known else { return };
-        for job in world.into_changed_jobs() {
-            let key = (job.id, job.org.clone());
+        for job in world.take_changed_jobs() {
             match job.status.lease().map(|lease| lease.until).zip(arrivals.get(&job.org, job.id)) {
-                Some((until, spot)) => known.put(key, Open { until, spot, job: Some(job) }),
-                None => known.remove(&key),
+                Some((until, spot)) => known.put(until, spot, &job),
+                None => known.remove(&job),
             }
         }
     }
@@ -106,24 +105,25 @@ impl OpenJobs {
     }
 }
 
-fn lease(row: &Row<'_>) -> rusqlite::Result<((JobId, OrgId), Open)> {
-    let key = (JobId(rows::uuid(row, 0)?), rows::parsed(row, 1)?);
+fn lease(row: &Row<'_>) -> rusqlite::Result<(OrgId, JobId, Open)> {
+    let (org, id) = (rows::parsed(row, 1)?, JobId(rows::uuid(row, 0)?));
     let spot = Spot { ord: row.get(3)?, head_pos: row.get(4)? };
-    Ok((key, Open { until: rows::micros(row, 2)?, spot, job: None }))
+    Ok((org, id, Open { until: rows::micros(row, 2)?, spot, job: None }))
 }
 
 impl Known {
-    fn put(&mut self, key: (JobId, OrgId), open: Open) {
+    fn put(&mut self, until: Micros, spot: Spot, job: &Arc<Job>) {
         if self.whole >= WHOLE_MAX {
             self.all.values_mut().for_each(|open| open.job = None);
             self.whole = 0;
         }
-        let before = self.all.insert(key, open);
+        let open = Open { until, spot, job: Some(job.clone()) };
+        let before = self.all.insert(&job.org, job.id, open);
         self.whole += usize::from(before.is_none_or(|before| before.job.is_none()));
     }
 
-    fn remove(&mut self, key: &(JobId, OrgId)) {
-        if self.all.remove(key).is_some_and(|gone| gone.job.is_some()) {
+    fn remove(&mut self, job: &Job) {
+        if self.all.remove(&job.org, &job.id).is_some_and(|gone| gone.job.is_some()) {
             self.whole -= 1;
         }
     }

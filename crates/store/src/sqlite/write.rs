@@ -4,7 +4,7 @@
 use super::arrivals::Arrivals;
 use super::inserts::Inserts;
 use super::run_rows;
-use super::write_jobs;
+use super::write_jobs::{self, Move};
 use super::write_queue;
 use super::writer::Inner;
 use crate::error::StoreError;
@@ -15,22 +15,27 @@ use baton_core::{Micros, World};
 use rusqlite::{Connection, params};
 use std::sync::LazyLock;
 
-/// The place before that of each event, if it is linked.
-pub(super) type Links = Vec<Option<i64>>;
+/// What is to be written, and where.
+pub(super) struct Places<'w> {
+    /// The place before that of each event, if it is linked.
+    links: Vec<Option<i64>>,
+    moves: Vec<Move<'w>>,
+}
 
 /// All that a later group may look at before this one is committed.
-pub(super) fn what_others_look_at(
+pub(super) fn what_others_look_at<'w>(
     inner: &mut Inner,
-    world: &World,
+    world: &'w World,
     arrivals: &mut Arrivals,
     now: Micros,
-) -> Result<Links, StoreError> {
+) -> Result<Places<'w>, StoreError> {
     let Inner { conn, next_pos, arriving, ranks, .. } = inner;
-    let late = write_jobs::arrive(conn, arriving, world, arrivals)?;
+    let mut moves = write_jobs::arrive(conn, arriving, world, arrivals)?;
     // Rows of jobs say where their history ends, so events get their places first.
     let places = (*next_pos..).zip(world.events());
     let links = places.map(|(pos, event)| arrivals.tell(event, pos)).collect();
-    write_jobs::live((conn, ranks), world, arrivals, &late, now)?;
+    write_jobs::settle(&mut moves, arrivals);
+    write_jobs::live((conn, ranks), &moves, now)?;
     for (org, id, payload) in world.payload_writes() {
         let update = "UPDATE job SET payload = ?3 WHERE org = ?1 AND id = ?2";
         let done = conn
@@ -41,18 +46,18 @@ pub(super) fn what_others_look_at(
     write_queue::world(conn, world).map_err(store_error)?;
     run_rows::write(conn, world)?;
     beside_jobs(conn, world).map_err(store_error)?;
-    Ok(links)
+    Ok(Places { links, moves })
 }
 
 /// How jobs have ended.
-pub(super) fn ends(inner: &Inner, world: &World, arrivals: &Arrivals) -> Result<(), StoreError> {
-    write_jobs::ends(&inner.conn, world, arrivals)
+pub(super) fn ends(inner: &Inner, places: &Places<'_>) -> Result<(), StoreError> {
+    write_jobs::ends(&inner.conn, &places.moves)
 }
 
 /// What happened, and what is forgotten.
-pub(super) fn history(inner: &mut Inner, world: &World, links: &Links) -> Result<(), StoreError> {
+pub(super) fn history(inner: &mut Inner, world: &World, places: &Places<'_>) -> Result<(), StoreError> {
     let Inner { conn, next_pos, .. } = inner;
-    events(conn, next_pos, world, links).map_err(store_error)?;
+    events(conn, next_pos, world, &places.links).map_err(store_error)?;
     // After the event that says so.
     write_queue::pruned(conn, world)
 }

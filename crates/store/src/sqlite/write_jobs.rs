@@ -30,60 +30,83 @@ const END_JOB: &str = "UPDATE OR FAIL job SET state = ?3, ended_at = ?4, result 
     attempts = ?8, token = ?9, started_at = ?10, head_n = ?11, head_hash = ?12, head_at = ?13, failures = ?14, \
     aside = ?15, max_attempts = ?16, head_pos = ?17 WHERE ord = ?1 AND org = ?2";
 
-/// Finds out where all are that are to be written. Of the new ones, in order, which are late.
-pub(super) fn arrive(
-    conn: &Connection,
-    arriving: &mut Arriving,
-    world: &World,
-    arrivals: &mut Arrivals,
-) -> Result<Vec<bool>, StoreError> {
-    let mut late = Vec::new();
-    for write in world.job_writes() {
-        match write {
-            JobWrite::Insert(job, ..) => {
-                arrivals.note(&job.org, job.id, Spot { ord: arriving.next_ord, head_pos: 0 });
-                late.push(arriving.take(job));
-            }
-            JobWrite::Update(job) | JobWrite::End(job, _) => {
-                arrivals.find(conn, &job.org, job.id).map_err(store_error)?;
-            }
+/// A job that is to be written, and where.
+pub(super) struct Move<'w> {
+    write: JobWrite<'w>,
+    spot: Spot,
+    /// It is new, and its number does not tell how long it will have waited.
+    late: bool,
+}
+
+impl Move<'_> {
+    const fn job(&self) -> &Job {
+        match self.write {
+            JobWrite::Insert(job, ..) | JobWrite::Update(job) | JobWrite::End(job, _) => job,
         }
     }
-    Ok(late)
+}
+
+/// Finds out where all are that are to be written.
+pub(super) fn arrive<'w>(
+    conn: &Connection,
+    arriving: &mut Arriving,
+    world: &'w World,
+    arrivals: &mut Arrivals,
+) -> Result<Vec<Move<'w>>, StoreError> {
+    let mut moves = Vec::new();
+    for write in world.job_writes() {
+        let (spot, late) = match write {
+            JobWrite::Insert(job, ..) => {
+                let spot = Spot { ord: arriving.next_ord, head_pos: 0 };
+                arrivals.note(&job.org, job.id, spot);
+                (spot, arriving.take(job))
+            }
+            JobWrite::Update(job) | JobWrite::End(job, _) => {
+                let spot = arrivals.find(conn, &job.org, job.id).map_err(store_error)?;
+                (
+                    spot.ok_or_else(|| StoreError::Rejected(format!("{} is to be written but is not there", job.id)))?,
+                    false,
+                )
+            }
+        };
+        moves.push(Move { write, spot, late });
+    }
+    Ok(moves)
+}
+
+/// Where their histories end, once all events have their places.
+pub(super) fn settle(moves: &mut [Move<'_>], arrivals: &Arrivals) {
+    for one in moves {
+        one.spot = arrivals.get(&one.job().org, one.job().id).unwrap_or(one.spot);
+    }
 }
 
 /// Everything but how those have ended that were there before.
 pub(super) fn live(
     (conn, ranks): (&Connection, &mut Ranks),
-    world: &World,
-    arrivals: &Arrivals,
-    late: &[bool],
+    moves: &[Move<'_>],
     now: Micros,
 ) -> Result<(), StoreError> {
-    if !late.is_empty() {
-        // Otherwise each new job would ask for its own.
-        ranks.look(conn).map_err(store_error)?;
-    }
-    let mut late = late.iter();
-    let mut births = Vec::with_capacity(late.len());
+    let mut births = Vec::new();
     let (mut update, mut delete) = (Many::new(conn, UPDATE_LIVE), Many::new(conn, DELETE_LIVE));
-    for write in world.job_writes() {
-        match write {
-            JobWrite::Insert(job, cold, ending) => {
-                let late = late.next().is_some_and(|late| *late);
-                births.push(Birth { spot: spot(arrivals, job)?, late, job, cold, ending });
-            }
+    for Move { write, spot, late } in moves {
+        let (spot, late) = (*spot, *late);
+        match *write {
+            JobWrite::Insert(job, cold, ending) => births.push(Birth { spot, late, job, cold, ending }),
             JobWrite::Update(job) => {
-                let moved = update_live((conn, ranks), &mut update, spot(arrivals, job)?, job, now);
+                let moved = update_live((conn, ranks), &mut update, spot, job, now);
                 one(moved, "an update of a live job")?;
             }
             JobWrite::End(job, ending) => {
-                let at = spot(arrivals, job)?;
-                let left = delete.get().and_then(|row| row.execute((at.ord, job.org.as_str())));
+                let left = delete.get().and_then(|row| row.execute((spot.ord, job.org.as_str())));
                 one(left, "the removal of a live job")?;
                 write_queue::ended(conn, job, ending).map_err(store_error)?;
             }
         }
+    }
+    if !births.is_empty() {
+        // Otherwise each new job would ask for its own.
+        ranks.look(conn).map_err(store_error)?;
     }
     births::write(conn, ranks, &births, now).map_err(store_error)?;
     let mut end = Many::new(conn, END_JOB);
@@ -97,20 +120,14 @@ pub(super) fn live(
 }
 
 /// How those have ended that were there before.
-pub(super) fn ends(conn: &Connection, world: &World, arrivals: &Arrivals) -> Result<(), StoreError> {
+pub(super) fn ends(conn: &Connection, moves: &[Move<'_>]) -> Result<(), StoreError> {
     let mut end = Many::new(conn, END_JOB);
-    for write in world.job_writes() {
-        if let JobWrite::End(job, ending) = write {
-            one(end_job(&mut end, spot(arrivals, job)?, job, ending), "the end of a job")?;
+    for Move { write, spot, .. } in moves {
+        if let JobWrite::End(job, ending) = *write {
+            one(end_job(&mut end, *spot, job, ending), "the end of a job")?;
         }
     }
     Ok(())
-}
-
-fn spot(arrivals: &Arrivals, job: &Job) -> Result<Spot, StoreError> {
-    arrivals
-        .get(&job.org, job.id)
-        .ok_or_else(|| StoreError::Rejected(format!("{} is to be written but is not there", job.id)))
 }
 
 fn update_live(

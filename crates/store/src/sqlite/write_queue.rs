@@ -1,6 +1,7 @@
 //! Writing what belongs to the queue around the jobs: lanes, counts, keys, messages, documents, sinks,
 //! and what retention removes.
 
+use super::many::Many;
 use super::store_error;
 use super::write::one;
 use crate::error::StoreError;
@@ -11,14 +12,14 @@ use rusqlite::{Connection, params};
 /// There is one writer, so there is one row of the crowd.
 const WRITER: &str = "sqlite";
 
+const PUT_LANE: &str = "INSERT INTO lane (org, key, max, running, waiting, outside, burst) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (org, key) DO UPDATE SET max = excluded.max, \
+    running = excluded.running, waiting = excluded.waiting, outside = excluded.outside, burst = excluded.burst";
+
 pub(super) fn world(conn: &Connection, world: &World) -> rusqlite::Result<()> {
+    let mut lane = Many::new(conn, PUT_LANE);
     for (org, key, row) in world.lane_writes() {
-        conn.prepare_cached(
-            "INSERT INTO lane (org, key, max, running, waiting, outside, burst) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-             ON CONFLICT (org, key) DO UPDATE SET max = excluded.max, running = excluded.running, \
-             waiting = excluded.waiting, outside = excluded.outside, burst = excluded.burst",
-        )?
-        .execute(params![
+        lane.get()?.execute(params![
             org.as_str(),
             key.as_str(),
             row.max,

@@ -77,8 +77,9 @@ impl Stage {
     }
 
     fn pick_job(&mut self, job: &Job, payload: &Json) -> Result<Turn, TakeError> {
-        let (job, changes) = claim(job, payload, &worker(), &self.defs, self.now).expect("claimable");
+        let changes = claim(job, payload, &worker(), &self.defs, self.now).expect("claimable");
         self.world.apply(&org(), &Actor::Worker(worker()), self.now, changes);
+        let job = self.world.job(&org(), job.id).expect("it was claimed").clone();
         let errand: Errand = serde_json::from_str(payload.as_str()).unwrap();
         let fence = job.fence().unwrap();
         let take = Take { fence: fence.clone(), errand, plan: self.plan.clone(), digest: self.digest, agent: None };
