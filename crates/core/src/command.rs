@@ -6,7 +6,7 @@ use crate::definition::{self, Definitions};
 use crate::doc;
 use crate::id::{AgentId, Ids, JobId, KeyId, RunId};
 use crate::lane::LaneKey;
-use crate::name::{OrgId, WorkerId};
+use crate::name::{OrgId, TypeName, WorkerId};
 use crate::rng::Rng;
 use crate::time::Micros;
 use crate::timer;
@@ -37,8 +37,9 @@ pub trait Command: Send + Sync + 'static {
         1
     }
 
-    /// Whether new jobs may come of it, for whoever waits for some. Those of others are heard of a little later.
-    fn brings_in(&self) -> bool {
+    /// Whether new jobs of such a type may come of it, for whoever waits for some. Those of others are heard of a little later.
+    fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool {
+        let _ = such;
         false
     }
 }

@@ -410,6 +410,8 @@ impl Pool {
         if let Some(Handed { leased, turns, asked_at }) = handed {
             self.turns = turns;
             leased.into_iter().for_each(|job| self.begin(job, asked_at));
+            // It may be wanted to end already, which no beat knew of yet.
+            self.crew.beat_again.notify_one();
         }
         self.time_out();
         if self.pending.is_empty() { waited } else { Waited::Else }

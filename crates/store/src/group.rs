@@ -16,6 +16,7 @@ use baton_core::id::{Ids, Seed};
 use baton_core::job::settle::{SettleError, Settled};
 use baton_core::job::{Job, Kind};
 use baton_core::lane::LaneKey;
+use baton_core::name::TypeName;
 use baton_core::once::{self, Rendered};
 use baton_core::rng::Rng;
 use baton_core::schedule::{LaneId, Turns};
@@ -207,8 +208,9 @@ impl ClaimSeat {
     fn answer(mut self: Box<Self>) {
         match self.place.take() {
             Some(place) if self.claimed.leased.is_empty() => place.back(self),
-            _ => {
+            place => {
                 let _ = self.reply.send(Ok(self.claimed));
+                place.into_iter().for_each(Place::done);
             }
         }
     }
@@ -230,7 +232,7 @@ pub(crate) trait Member: Send {
     fn add_reads(&self, defs: &Definitions, all: &mut Reads);
     fn once(&self) -> Option<&once::Key>;
     fn weight(&self) -> usize;
-    fn brings_in(&self) -> bool;
+    fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool;
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step;
     fn answer(self: Box<Self>);
     fn fail(self: Box<Self>, why: StoreError);
@@ -300,8 +302,8 @@ impl<C: Command> Member for Seat<C> {
         self.command.weight()
     }
 
-    fn brings_in(&self) -> bool {
-        self.command.brings_in()
+    fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool {
+        self.command.brings_in(such)
     }
 
     fn decide(&mut self, world: &mut World, env: &Env<'_>) -> Step {
@@ -366,6 +368,7 @@ impl Work {
     fn moves(&self) -> usize {
         match self {
             Self::Command(member) => member.weight(),
+            Self::Claim(seat) if seat.place.is_some() => 0,
             Self::Claim(seat) => seat.ask.slots,
             Self::Purge(_) => 0,
         }
@@ -378,9 +381,9 @@ impl Work {
         }
     }
 
-    /// Whether new jobs may come of it.
-    pub fn brings_in(&self) -> bool {
-        matches!(self, Self::Command(member) if member.brings_in())
+    /// Whether new jobs of such a type may come of it.
+    pub fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool {
+        matches!(self, Self::Command(member) if member.brings_in(such))
     }
 
     pub fn answer(self) {
@@ -402,6 +405,14 @@ impl Work {
             }
         }
     }
+}
+
+/// Those of a group that failed who are to be tried one by one. Whoever only came along goes back to where they stood.
+pub(crate) fn alone(works: Vec<Work>) -> Vec<Work> {
+    let along = |work: &Work| matches!(work, Work::Claim(seat) if seat.place.is_some());
+    let (along, alone): (Vec<_>, Vec<_>) = works.into_iter().partition(along);
+    along.into_iter().for_each(|work| work.fail(StoreError::Closed));
+    alone
 }
 
 /// What a group must see before it can be decided.
@@ -439,7 +450,7 @@ fn plan_of(works: &[Work], defs: &Definitions) -> Plan {
     let mut plan = Plan::default();
     let mut slots = 0;
     for work in works {
-        plan.brings_in |= work.brings_in();
+        plan.brings_in |= work.brings_in(&|_| true);
         match work {
             Work::Command(member) => {
                 match plan.reads.get_mut(member.org()) {
@@ -448,7 +459,10 @@ fn plan_of(works: &[Work], defs: &Definitions) -> Plan {
                 }
                 plan.onces.extend(member.once().cloned());
             }
-            Work::Claim(seat) if seat.ask.look == Look::Newborn => plan.stands_by = true,
+            Work::Claim(seat) if seat.ask.look == Look::Newborn => {
+                seat.place.iter().for_each(Place::begins);
+                plan.stands_by = true;
+            }
             Work::Claim(seat) => {
                 slots += seat.ask.slots;
                 plan.asks.push((seat.ask.clone(), slots));
@@ -497,9 +511,14 @@ pub(crate) fn decide(works: &mut [Work], world: &mut World, found: Vec<Found>, e
             seat.claimed = hand_out(&seat.ask, found, world, env);
         }
         for seat in standing {
-            let Some(paused) = env.paused else { continue };
-            let (asked_at, found) = (seat.claimed.asked_at, newborn(&seat.ask, world, paused));
-            seat.claimed = Claimed { asked_at, ..hand_out(&seat.ask, found, world, env) };
+            let asked_at = seat.claimed.asked_at;
+            let claimed = match env.paused {
+                Some(paused) if seat.place.as_ref().is_some_and(Place::takes_part) => {
+                    hand_out(&seat.ask, newborn(&seat.ask, world, paused), world, env)
+                }
+                _ => Claimed::default(),
+            };
+            seat.claimed = Claimed { asked_at, ..claimed };
         }
         Round::Ready
     }));

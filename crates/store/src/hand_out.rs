@@ -4,10 +4,10 @@
 use crate::group::{Ask, Claimed, Env, Leased};
 use baton_core::canon::Json;
 use baton_core::command::Actor;
-use baton_core::job::Job;
 use baton_core::job::claim::claim;
+use baton_core::job::{Cold, Job};
 use baton_core::schedule::{self, Class, Head, Lane, LaneId, Looked, Offer, Place};
-use baton_core::{JobId, Micros, World};
+use baton_core::{JobId, Micros, World, doc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -76,19 +76,27 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
 
 /// The jobs that a group has brought in, where nobody else waits before them.
 pub(crate) fn newborn(ask: &Ask, world: &World, paused: &BTreeSet<LaneId>) -> Found {
-    let mut lanes: BTreeMap<LaneId, Vec<Candidate>> = BTreeMap::new();
+    let mut lanes: BTreeMap<LaneId, (u32, Vec<(Place, &Arc<Job>, &Cold)>)> = BTreeMap::new();
     let wanted = world.newborn().filter(|(job, _)| ask.wants(job));
     for (order, (job, cold)) in (0..).zip(wanted) {
-        let place = Place { priority: job.priority, order };
-        let candidate = Candidate { place, job: job.clone(), payload: cold.payload.clone() };
-        lanes.entry((job.org.clone(), job.lane.key.clone())).or_default().push(candidate);
+        let (waiting, heads) = lanes.entry((job.org.clone(), job.lane.key.clone())).or_default();
+        *waiting += u32::from(job.lane.kept && job.status.waits());
+        heads.push((Place { priority: job.priority, order }, job, cold));
     }
-    lanes.retain(|id, jobs| {
-        let waiting = world.lane(&id.0, &id.1).map_or(0, |row| row.waiting as usize);
-        let wait = jobs.iter().filter(|candidate| candidate.job.lane.kept && candidate.job.status.waits()).count();
-        waiting <= wait && !paused.contains(id)
+    let pausing = |(org, lane): &LaneId| {
+        let mut docs = world.doc_writes().filter(|(_, key, doc)| key.class == doc::Class::Lane && doc.flag);
+        docs.any(|(of, key, _)| of == org && key.key == lane.as_str())
+    };
+    lanes.retain(|id, (waiting, _)| {
+        let others = world.lane(&id.0, &id.1).is_some_and(|row| row.waiting > *waiting);
+        !others && !paused.contains(id) && !pausing(id)
     });
-    Found { lanes, ..Found::default() }
+    let best = |mut heads: Vec<(Place, &Arc<Job>, &Cold)>| {
+        heads.sort_unstable_by_key(|(place, ..)| *place);
+        let best = heads.into_iter().take(ask.slots);
+        best.map(|(place, job, cold)| Candidate { place, job: job.clone(), payload: cold.payload.clone() }).collect()
+    };
+    Found { lanes: lanes.into_iter().map(|(id, (_, heads))| (id, best(heads))).collect(), ..Found::default() }
 }
 
 /// Whether the database may know more jobs of a lane that could go than it has shown. It shows as many as are wanted; where

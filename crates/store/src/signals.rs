@@ -47,6 +47,7 @@ impl Signals {
     pub fn stir(&self, stirred: Stirred) {
         if stirred.jobs {
             self.jobs.ring();
+            self.idle.hush();
         }
         if stirred.outside {
             self.outside.ring();

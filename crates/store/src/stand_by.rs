@@ -5,12 +5,15 @@
 //!
 //! Invariants
 //! - Whoever stands by is in one group at a time; if that had nothing for them, they stand by again.
-//! - Whoever leaves is told what a group has already handed to them.
+//! - Whoever leaves before a group is decided is handed nothing by it, and need not wait for it. Afterwards they are told what
+//!   has been handed to them.
+//! - When a bell rings for those who look for jobs nobody stands by any more: who waits already goes before who comes in.
 
 use crate::error::StoreError;
 use crate::group::{Ask, ClaimSeat, Claimed, Leased, Look, Work};
+use baton_core::name::TypeName;
 use baton_core::schedule::Turns;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -23,8 +26,16 @@ struct State {
     next: u64,
     /// In the order in which they came.
     waiting: BTreeMap<u64, Box<ClaimSeat>>,
-    /// They have left while they were in a group.
-    left: BTreeSet<u64>,
+    in_groups: BTreeMap<u64, Progress>,
+}
+
+/// How far one has come who is in a group.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// They have left, or are about to.
+    leaves: bool,
+    /// Something may be handed to them.
+    decided: bool,
 }
 
 /// The place of one who stands by, as long as they are in a group.
@@ -65,46 +76,85 @@ impl Idle {
         StandBy { idle: self.clone(), number, heard }
     }
 
-    /// A group that brings jobs in takes them all along.
+    /// A group that brings in jobs of their types takes them along.
     pub fn join(&self, works: &mut Vec<Work>) {
-        if !works.iter().any(Work::brings_in) {
-            return;
-        }
+        let brings = |seat: &ClaimSeat| {
+            let asked_for = |name: &TypeName| seat.ask.kinds.iter().any(|kind| kind.name == *name);
+            works.iter().any(|work| work.brings_in(&asked_for))
+        };
+        let mut state = self.state();
+        let called: Vec<_> = state.waiting.extract_if(.., |_, seat| brings(seat)).collect();
         let now = Instant::now();
-        let waiting = std::mem::take(&mut self.state().waiting);
-        for (number, mut seat) in waiting.into_iter().filter(|(_, seat)| !seat.reply.is_closed()) {
+        for (number, mut seat) in called.into_iter().filter(|(_, seat)| !seat.reply.is_closed()) {
+            state.in_groups.insert(number, Progress::default());
             seat.place = Some(Place { idle: self.clone(), number });
-            seat.claimed.asked_at = Some(now);
+            seat.claimed = Claimed { asked_at: Some(now), ..Claimed::default() };
             works.push(Work::Claim(seat));
         }
+    }
+
+    /// There are others to look for.
+    pub fn hush(&self) {
+        // Whoever hears of it may come back at once.
+        let gone = std::mem::take(&mut self.state().waiting);
+        drop(gone);
     }
 }
 
 impl Place {
-    /// The group had nothing.
-    pub fn back(self, seat: Box<ClaimSeat>) {
+    /// A group is about to be loaded, for the first time or anew.
+    pub fn begins(&self) {
+        if let Some(progress) = self.idle.state().in_groups.get_mut(&self.number)
+            && !progress.leaves
+        {
+            progress.decided = false;
+        }
+    }
+
+    /// Whether the group may hand them something: from now on they wait for it.
+    pub fn takes_part(&self) -> bool {
         let mut state = self.idle.state();
-        if !state.left.remove(&self.number) {
+        let Some(progress) = state.in_groups.get_mut(&self.number) else { return false };
+        progress.decided |= !progress.leaves;
+        progress.decided
+    }
+
+    /// The group had nothing.
+    pub fn back(self, mut seat: Box<ClaimSeat>) {
+        let mut state = self.idle.state();
+        let leaves = state.in_groups.remove(&self.number).is_none_or(|progress| progress.leaves);
+        if !leaves && !seat.reply.is_closed() {
+            seat.claimed = Claimed::default();
             state.waiting.insert(self.number, seat);
         }
+    }
+
+    /// They are told what was handed to them.
+    pub fn done(self) {
+        self.idle.state().in_groups.remove(&self.number);
     }
 }
 
 impl StandBy {
-    /// What is handed over, once there is something.
+    /// What is handed over, once there is something; nothing if there are others to look for.
     pub async fn handed(&mut self) -> Option<Handed> {
         let Claimed { leased, turns, asked_at, .. } = (&mut self.heard).await.ok()?.ok()?;
         Some(Handed { leased, turns, asked_at: asked_at? })
     }
 
-    /// What a group has handed over already, or is about to.
+    /// What a group has handed over already.
     pub async fn leave(mut self) -> Option<Handed> {
         {
             let mut state = self.idle.state();
             if state.waiting.remove(&self.number).is_some() {
                 return None;
             }
-            state.left.insert(self.number);
+            if let Some(progress) = state.in_groups.get_mut(&self.number) {
+                progress.leaves = true;
+                if !progress.decided {
+                    return None;
+                }
+            }
         }
         self.handed().await
     }
@@ -114,6 +164,8 @@ impl Drop for StandBy {
     fn drop(&mut self) {
         let mut state = self.idle.state();
         state.waiting.remove(&self.number);
-        state.left.remove(&self.number);
+        if let Some(progress) = state.in_groups.get_mut(&self.number) {
+            progress.leaves = true;
+        }
     }
 }

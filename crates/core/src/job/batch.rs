@@ -5,8 +5,11 @@ use super::intake::{self, Intake};
 use crate::command::{Command, Ctx, Decision, Reads, Refusal};
 use crate::definition::Definitions;
 use crate::limits;
-use crate::name::OrgId;
+use crate::name::{OrgId, TypeName};
 use crate::world::View;
+
+/// Jobs that are looked at to tell what a batch brings in: as a rule all are of one type.
+const LOOKED_AT: usize = 16;
 
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -67,7 +70,7 @@ impl Command for Batch {
         self.jobs.len()
     }
 
-    fn brings_in(&self) -> bool {
-        true
+    fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool {
+        self.jobs.iter().take(LOOKED_AT).any(|job| such(&job.kind))
     }
 }

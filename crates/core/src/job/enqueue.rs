@@ -109,7 +109,7 @@ impl How {
     }
 }
 
-/// The job that stands for the request, as it stands right after the commit.
+/// The job that stands for the request, as the request leaves it: somebody may have it in hand by the very commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     pub job: Job,
@@ -205,8 +205,8 @@ impl Command for Enqueue {
         }
     }
 
-    fn brings_in(&self) -> bool {
-        true
+    fn brings_in(&self, such: &dyn Fn(&TypeName) -> bool) -> bool {
+        such(&self.kind)
     }
 }
 

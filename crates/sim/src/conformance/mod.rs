@@ -267,6 +267,8 @@ cases! {
     standing_by::who_stands_by_is_handed_what_comes_in: OneNode,
     standing_by::as_many_as_fit_are_handed_over_and_the_rest_waits: OneNode,
     standing_by::who_stands_by_is_not_handed_what_is_not_theirs_or_not_its_turn: OneNode,
+    standing_by::who_waits_already_goes_before_who_comes_in: OneNode,
+    standing_by::whoever_leaves_does_not_wait_for_a_group_that_is_held_up: Postgres,
     standing_by::whoever_leaves_while_something_comes_in_has_it_or_it_waits: OneNode,
     between_turns::what_comes_in_between_goes_first_where_it_should: Nodes,
     between_turns::who_is_gone_in_between_is_not_handed_out: Nodes,

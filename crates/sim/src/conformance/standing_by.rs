@@ -2,12 +2,14 @@
 
 use super::lanes::{enqueue, roomy};
 use super::steps::{ask, clean, done, story};
+use crate::hold::Hold;
 use crate::lab::{Lab, Node, name};
 use crate::queue_types::job;
 use anyhow::{Context, Result, ensure};
 use baton_core::command::Actor;
 use baton_core::job::batch::Batch;
 use baton_core::job::enqueue::Enqueue;
+use baton_core::job::settle::{Outcome, Settle};
 use baton_core::job::{BACKGROUND, INTERACTIVE};
 use baton_core::lane::Pause;
 use baton_core::time::Span;
@@ -148,5 +150,45 @@ pub async fn whoever_leaves_while_something_comes_in_has_it_or_it_waits(lab: Lab
     drop(node.store.stand_by(ask(&lab, &node, 9)));
     let job = enqueue(&node, "wide", "p1", BACKGROUND).await?.id;
     ensure!(are(&claim(&lab, &node).await?, &[job]), "{handed} were handed over");
+    clean(&node.store).await
+}
+
+pub async fn who_waits_already_goes_before_who_comes_in(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    let first = enqueue(&node, "wide", "p1", BACKGROUND).await?.id;
+    let held = claim(&lab, &node).await?;
+    let mut standing = node.store.stand_by(ask(&lab, &node, 1));
+    let fence = held[0].job.fence().context("it is held")?;
+    node.store.commit(Settle { fence, outcome: Outcome::Release }, Actor::Engine).await?;
+    // Somebody was told that there is something, and nobody has looked yet.
+    enqueue(&node, "wide", "p1", INTERACTIVE).await?;
+    ensure!(standing.handed().await.is_none());
+    ensure!(claim(&lab, &node).await?.iter().any(|leased| leased.job.id == first));
+    // Of those that come in together the best go first.
+    let standing = node.store.stand_by(ask(&lab, &node, 2));
+    let of = |priority| Enqueue { priority: Some(priority), ..job("wide", "p1") };
+    let jobs = [BACKGROUND, BACKGROUND, INTERACTIVE, BACKGROUND, INTERACTIVE].map(of).to_vec();
+    let made = node.store.commit(Batch { org: OrgId::default(), jobs }, Actor::Api).await?;
+    let handed = standing.leave().await.context("some were handed over")?.leased;
+    ensure!(are(&handed, &[made[2].job.id, made[4].job.id]), "{handed:?}");
+    clean(&node.store).await
+}
+
+pub async fn whoever_leaves_does_not_wait_for_a_group_that_is_held_up(lab: Lab) -> Result<()> {
+    let lab = roomy(lab);
+    let node = lab.node().await?;
+    enqueue(&node, "one", "p1", BACKGROUND).await?;
+    settle(&node, &claim(&lab, &node).await?).await?;
+    let held = Hold::lane(&lab, "project:p1").await?;
+    let standing = node.store.stand_by(ask(&lab, &node, 9));
+    let store = node.store.clone();
+    let asked = tokio::spawn(async move { store.commit(job("one", "p1"), Actor::Api).await });
+    held.awaited().await?;
+    ensure!(standing.leave().await.is_none());
+    ensure!(!asked.is_finished(), "it was not waited for");
+    held.let_go().await?;
+    let id = asked.await??.job.id;
+    ensure!(are(&claim(&lab, &node).await?, &[id]));
     clean(&node.store).await
 }

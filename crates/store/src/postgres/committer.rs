@@ -12,7 +12,7 @@ use super::link::{self, Link};
 use super::resolve::{Became, resolve};
 use super::{OPEN_WAIT, Shared};
 use crate::error::StoreError;
-use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work};
+use crate::group::{CONFLICT_TRIES, GROUP_MAX, Message, Work, alone};
 use crate::step_back::step_back;
 use std::pin::pin;
 use std::sync::Arc;
@@ -298,7 +298,7 @@ async fn group(shared: &Shared, link: &mut Option<Link>, mut works: Vec<Work>, t
         }
         Err(Ended::Spoiled(why)) => {
             let until = Instant::now() + SINGLY_FOR;
-            for work in works {
+            for work in alone(works) {
                 let mut alone = vec![work];
                 if Instant::now() > until {
                     fail(alone, &StoreError::Unavailable(why.to_string()));

@@ -76,7 +76,7 @@ pub(super) fn run(
 }
 
 fn singly(writer: &Writer, inner: &mut Inner, works: Vec<Work>, ahead: &mut Ahead) -> Fate {
-    for work in works {
+    for work in group::alone(works) {
         let mut alone = vec![work];
         let fate = match tries(writer, inner, &mut alone, None, None) {
             Ok(()) => {
