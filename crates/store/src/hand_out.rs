@@ -74,9 +74,11 @@ pub(crate) fn hand_out(ask: &Ask, found: Found, world: &mut World, env: &Env<'_>
     Claimed { leased, next_due, now: env.now, turns, more: more && !filled, left, asked_at: None }
 }
 
+type Newborn<'w> = (Place, &'w Arc<Job>, &'w Cold);
+
 /// The jobs that a group has brought in, where nobody else waits before them.
 pub(crate) fn newborn(ask: &Ask, world: &World, paused: &BTreeSet<LaneId>) -> Found {
-    let mut lanes: BTreeMap<LaneId, (u32, Vec<(Place, &Arc<Job>, &Cold)>)> = BTreeMap::new();
+    let mut lanes: BTreeMap<LaneId, (u32, Vec<Newborn<'_>>)> = BTreeMap::new();
     let wanted = world.newborn().filter(|(job, _)| ask.wants(job));
     for (order, (job, cold)) in (0..).zip(wanted) {
         let (waiting, heads) = lanes.entry((job.org.clone(), job.lane.key.clone())).or_default();
@@ -91,7 +93,7 @@ pub(crate) fn newborn(ask: &Ask, world: &World, paused: &BTreeSet<LaneId>) -> Fo
         let others = world.lane(&id.0, &id.1).is_some_and(|row| row.waiting > *waiting);
         !others && !paused.contains(id) && !pausing(id)
     });
-    let best = |mut heads: Vec<(Place, &Arc<Job>, &Cold)>| {
+    let best = |mut heads: Vec<Newborn<'_>>| {
         heads.sort_unstable_by_key(|(place, ..)| *place);
         let best = heads.into_iter().take(ask.slots);
         best.map(|(place, job, cold)| Candidate { place, job: job.clone(), payload: cold.payload.clone() }).collect()
