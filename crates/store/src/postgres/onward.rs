@@ -26,8 +26,8 @@ use uuid::Uuid;
 /// Jobs of one lane that are handed out together and may end together. With more, nobody is shown who follows.
 const ENDS_MAX: usize = 8;
 
-/// Behind the parameters of a move: $10 by whom lanes were left, $11 whether it trusts, $12 and $13 lanes in which jobs are handed out, $14 how many to show
-/// of each kind and class, $15 and $16 kinds, $17 whom to leave out in each lane.
+/// Behind the parameters of a move: $10 the transactions that have left the lanes, $11 whether it trusts, $12 and $13 lanes in
+/// which jobs are handed out, $14 how many to show of each kind and class, $15 and $16 kinds, $17 whom to leave out in each lane.
 pub(super) fn put_turn() -> String {
     let (parts, beside, ok) =
         (moves("(SELECT 1 FROM hurry OFFSET 0) h CROSS JOIN "), beside(5, Some(10)), exactly_all());
